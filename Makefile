@@ -1,0 +1,112 @@
+# dptrain and libdpload. `make help` lists the targets.
+#
+# Options (make NAME=value; an option that asks for something absent fails):
+#   SAN=asan|tsan|ubsan|fuzz   build with sanitizers, in a build folder of its own
+#   DNNL=0|1  WEBP=0|1         leave out / insist on oneDNN, libwebp (default: as found)
+#   CC=gcc|clang  WERROR=1     warnings are errors
+
+CC      ?= gcc
+SAN     ?=
+WERROR  ?= 0
+V       ?= 0
+
+# --- detection: one place, printed by `make config` ---
+HAVE     = $(shell printf '\#include <$(1)>\nint main(void){return 0;}' | $(CC) -x c - -o /dev/null $(2) 2>/dev/null && echo 1 || echo 0)
+DNNL    ?= $(call HAVE,dnnl.h,-ldnnl)
+WEBP    ?= $(call HAVE,webp/decode.h,-lwebp)
+export DNNL WEBP
+
+# --- flags ---
+CC_NAME := $(notdir $(firstword $(CC)))
+CONF    := $(or $(SAN),release)$(if $(filter gcc cc,$(CC_NAME)),,-$(CC_NAME))$(if $(filter 0,$(DNNL)),-nodnnl)$(if $(filter 0,$(WEBP)),-nowebp)
+DEFAULT := release
+B       := build/$(CONF)
+BIN     := $(if $(filter $(DEFAULT),$(CONF)),build/bin,$(B)/bin)
+LIB     := $(if $(filter $(DEFAULT),$(CONF)),build/lib,$(B)/lib)
+WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
+           -Wformat=2 -Wundef $(if $(filter 1,$(WERROR)),-Werror)
+SAN_asan  := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+SAN_ubsan := -fsanitize=undefined -fno-sanitize-recover=undefined
+SAN_tsan  := -fsanitize=thread
+SAN_fuzz  := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+SANFLAGS  := $(SAN_$(SAN))
+ifneq ($(SAN),)
+ifeq ($(SANFLAGS),)
+$(error SAN=$(SAN): not one of asan, ubsan, tsan, fuzz)
+endif
+endif
+OPT     ?= -O2 -g
+CFLAGS  ?=
+ALLFLAGS = -std=c11 -D_GNU_SOURCE -Iinclude -I. $(OPT) -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
+           $(WARN) $(SANFLAGS) $(if $(filter 1,$(DNNL)),-DDPT_HAVE_DNNL) $(if $(filter 1,$(WEBP)),-DDPL_HAVE_WEBP) $(CFLAGS)
+LIBS_LOADER  := -ljpeg -lpng -lz $(if $(filter 1,$(WEBP)),-lwebp) -lm -pthread
+LIBS_TRAINER := $(if $(filter 1,$(DNNL)),-ldnnl -lgomp) -ljansson
+ifeq ($(V),0)
+Q := @
+endif
+
+# --- sources, by wildcard ---
+src      = $(patsubst %.c,$B/%.o,$(filter-out $(2),$(wildcard $(addsuffix /*.c,$(1)))))
+LIB_OBJ := $(call src,base device kernels augment loader,)
+MAIN    := trainer/dptrain_main.c tools/dpload_main.c tools/drawset_main.c
+TRN_OBJ := $(call src,trainer,$(MAIN) $(if $(filter 0,$(DNNL)),$(wildcard trainer/backend_dnnl*.c)))
+TOOL_OBJ := $(call src,tools,$(MAIN))
+TESTS   := $(patsubst tests/%.c,$B/tests/%,$(wildcard tests/test_*.c))
+TEST_OBJ := $(patsubst %.c,$B/%.o,$(filter-out $(wildcard tests/test_*.c),$(wildcard tests/*.c tests/fake/*.c)))
+FUZZERS := $(patsubst tests/fuzz/%.c,$B/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+EXAMPLES := $(patsubst examples/%.c,$B/examples/%,$(wildcard examples/*.c))
+PROGS   := $(BIN)/dptrain $(BIN)/dpload $(BIN)/drawset
+
+.PHONY: all lib test examples check format demo config help clean fuzz
+.DELETE_ON_ERROR:
+.SECONDARY:
+all: $(PROGS) lib examples ## build programs, libraries and examples
+lib: $(LIB)/libdpload.a $(LIB)/libdpload.so ## build libdpload, static and shared
+examples: $(EXAMPLES) ## build the examples against the shared library
+test: $(TESTS) $(PROGS) ## build and run every test of this configuration
+	$(Q)BIN=$(abspath $(BIN)) LIB=$(abspath $(LIB)) tools/run_tests.sh $(TESTS)
+fuzz: $(FUZZERS) ## build the fuzz targets (SAN=fuzz CC=clang)
+check: ## structure rules, headers alone, exported names, formatting, scripts
+	$(Q)tools/check.sh
+format: ## let clang-format decide
+	$(Q)clang-format -i $$(git ls-files '*.c' '*.h')
+demo: ## from nothing to a trained model
+	$(Q)tools/demo.sh
+config: ## what was detected
+	@echo "compiler $(CC), build folder $B, oneDNN $(if $(filter 1,$(DNNL)),yes,no: training uses the slow reference backend), WebP $(if $(filter 1,$(WEBP)),yes,no)"
+help: ## this text
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
+clean: ## remove the build folder
+	rm -rf build
+
+# --- rules ---
+$B/%_avx2.o: EXTRA := -mavx2 -mfma -mbmi2
+$B/%_avx512.o: EXTRA := -mavx512f -mavx512bw -mavx512dq -mavx512vl
+$B/%.o: %.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALLFLAGS) $(EXTRA) -MMD -MP -c $< -o $@
+$(LIB)/libdpload.a: $(LIB_OBJ)
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && ar rcs $@ $^
+$(LIB)/libdpload.so.0: $(LIB_OBJ) loader/libdpload.map
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALLFLAGS) -shared -Wl,-soname,libdpload.so.0 -Wl,--version-script=loader/libdpload.map $(if $(SAN),,-Wl,--no-undefined) -o $@ $(LIB_OBJ) $(LIBS_LOADER) $(LDFLAGS)
+$(LIB)/libdpload.so: $(LIB)/libdpload.so.0
+	$(Q)ln -sf libdpload.so.0 $@
+$(BIN)/dptrain: $B/trainer/dptrain_main.o $(TRN_OBJ) $(LIB)/libdpload.a
+$(BIN)/dpload: $B/tools/dpload_main.o $(TOOL_OBJ) $(LIB)/libdpload.a
+$(BIN)/drawset: $B/tools/drawset_main.o $(TOOL_OBJ) $(LIB)/libdpload.a
+$(PROGS):
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALLFLAGS) -o $@ $^ $(if $(filter %/dptrain,$@),$(LIBS_TRAINER)) $(LIBS_LOADER) $(LDFLAGS)
+$B/tests/test_%: $B/tests/test_%.o $(TEST_OBJ) $(TRN_OBJ) $(TOOL_OBJ) $(LIB)/libdpload.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALLFLAGS) -o $@ $^ -lcmocka $(LIBS_TRAINER) $(LIBS_LOADER) $(LDFLAGS)
+$B/fuzz/%: $B/tests/fuzz/%.o $(TEST_OBJ) $(TRN_OBJ) $(TOOL_OBJ) $(LIB)/libdpload.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALLFLAGS) -fsanitize=fuzzer -o $@ $^ -lcmocka $(LIBS_TRAINER) $(LIBS_LOADER) $(LDFLAGS)
+$B/examples/%: examples/%.c $(LIB)/libdpload.so include/dpload.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALLFLAGS) -o $@ $< -L$(LIB) -ldpload -Wl,-rpath,$(abspath $(LIB)) $(LDFLAGS)
+
+-include $(shell find $B -name '*.d' 2>/dev/null)

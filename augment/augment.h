@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Augmentation in two halves: a plan is drawn from random numbers and the size of the picture alone;
+ * applying a plan to pixels is deterministic. Parity tests inject plans instead of comparing seeds. */
+#ifndef DPL_AUGMENT_AUGMENT_H
+#define DPL_AUGMENT_AUGMENT_H
+
+#include "base/rng.h"
+#include "kernels/kernels.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What to draw from; the values of dpl_options, checked. */
+typedef struct dpl_recipe_spec {
+    int train;         /* 1 = random resized crop …, 0 = resize short side + centre crop */
+    int width, height; /* delivered size */
+    int resize;        /* eval: resized short side */
+    double scale_min, scale_max, ratio_min, ratio_max;
+    double hflip, rotate;
+    int rotate_bilinear;
+    int filter; /* DPL_RESAMPLE_* */
+    int fast;   /* 1 = 16-bit weights and a scaled source are allowed */
+} dpl_recipe_spec;
+
+/** What is done to one picture: crop the box, resize it to resized_w x resized_h, keep the window
+ *  (delivered size, may stick out of the resized picture: those pixels are 0), flip, rotate.
+ *  The filter never reads outside the box (torchvision crops before it resizes). */
+typedef struct dpl_plan {
+    int x, y, w, h; /* box in the picture as displayed (after EXIF orientation) */
+    int resized_w, resized_h;
+    int win_x, win_y; /* top left of the window in the resized picture; may be negative */
+    int flip;
+    double angle; /* degrees counter-clockwise, 0 = none */
+} dpl_plan;
+
+/** Draw for a picture of img_w x img_h pixels (>= 1). torchvision's RandomResizedCrop (10 tries,
+ *  half-to-even rounding, central fallback), then the flip, then the angle; or its Resize +
+ *  CenterCrop. Sides of the resized picture are at least 1. */
+void dpl_plan_draw(dpl_plan *p, const dpl_recipe_spec *s, dpl_rng *rng, int img_w, int img_h);
+
+/** The part of the picture that applying the plan reads: a sub-rectangle of the box. */
+void dpl_plan_region(const dpl_plan *p, const dpl_recipe_spec *s, int *x, int *y, int *w, int *h);
+
+/** Largest of 8, 4, 2, 1 by which the source may be scaled down so that the box is still at least
+ *  the resized size; 1 unless s->fast. */
+int dpl_plan_denominator(const dpl_plan *p, const dpl_recipe_spec *s);
+
+/** Decoded pixels of a picture: pixel (0, 0) here is pixel (x, y) of the picture scaled by
+ *  1/denominator (sizes rounded up). RGB, rows of stride bytes. */
+typedef struct dpl_pixels {
+    const uint8_t *rgb;
+    size_t stride;
+    int x, y, w, h;
+    int denominator;
+} dpl_pixels;
+
+/** Per-thread memory of dpl_plan_apply(); starts zeroed, grows as needed. */
+typedef struct dpl_apply_scratch {
+    dpl_taps taps_x, taps_y;
+    void *rows; /* horizontal pass */
+    size_t rows_cap;
+    void *image; /* finished 8-bit picture before rotation or conversion */
+    size_t image_cap;
+} dpl_apply_scratch;
+void dpl_apply_scratch_free(dpl_apply_scratch *sc);
+
+/** Apply the plan: out [height][width][3] uint8, packed. src must cover dpl_plan_region() (scaled by
+ *  the denominator, outward rounded). @return DPL_OK or DPL_ENOMEM */
+int dpl_plan_apply(uint8_t *out, const dpl_plan *p, const dpl_recipe_spec *s, const dpl_pixels *src,
+                   const dpl_kernels *k, dpl_apply_scratch *sc);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

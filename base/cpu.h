@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instruction sets of this processor, as kernels choose by them. */
+#ifndef DPL_BASE_CPU_H
+#define DPL_BASE_CPU_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { DPL_CPU_C = 0, DPL_CPU_AVX2 = 1, DPL_CPU_AVX512 = 2, DPL_CPU_NEON = 4 };
+
+/** Bits of DPL_CPU_*. AVX2 means AVX2 + FMA + BMI2 with OS support; AVX512 means F, BW, DQ, VL.
+ *  The environment variable DPL_CPU = c | avx2 | avx512 masks what is above the named level. */
+unsigned dpl_cpu_flags(void);
+
+/** "c", "avx2", "avx512", "neon": the highest level in flags. */
+const char *dpl_cpu_name(unsigned flags);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernels as chosen once for a processor: one table, no `if` in a loop. */
+#ifndef DPL_KERNELS_KERNELS_H
+#define DPL_KERNELS_KERNELS_H
+
+#include "kernels/convert.h"
+#include "kernels/resample.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dpl_kernels {
+    dpl_resample_rows_fn *rows, *rows_fast;
+    dpl_resample_cols_fn *cols, *cols_fast;
+    dpl_normalize_fn *normalize_nchw, *normalize_nhwc;
+} dpl_kernels;
+
+/** cpu: bits of dpl_cpu_flags(). */
+void dpl_kernels_select(dpl_kernels *k, unsigned cpu);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Save and load of a run. model.safetensors holds weights and buffers under torchvision's names and
+ * loads into PyTorch with strict=True; optimizer state lies in a second file whose name
+ * model.safetensors carries, so that the rename of model.safetensors is the moment a checkpoint comes
+ * into being: a kill at any time leaves the old pair or the new one. */
+#ifndef DPT_TRAINER_CHECKPOINT_H
+#define DPT_TRAINER_CHECKPOINT_H
+
+#include "base/text.h"
+#include "trainer/graph.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Where a run stands; every field is saved. */
+typedef struct dpt_progress {
+    int64_t epoch;     /* whole epochs done (training part) */
+    uint64_t sample;   /* position within the epoch that comes next, over all ranks */
+    int64_t step;      /* optimizer steps done since the start */
+    int evaluated;     /* 1 = the last whole epoch has been evaluated */
+    double train_loss; /* sums of the epoch under way … */
+    int64_t train_n, train_top1, train_top5;
+    double best_top1; /* percent, -1 = none */
+    int64_t best_epoch;
+    uint64_t seed;
+} dpt_progress;
+
+typedef struct dpt_checkpoint {
+    const dpt_graph *graph;
+    float *params;           /* [param_floats] */
+    float *momentum;         /* [param_floats]; NULL on load = weights only */
+    float *buffers;          /* [buffer_floats] */
+    int64_t batches_tracked; /* num_batches_tracked of every batch norm */
+    dpt_progress progress;
+    const char *const *class_names; /* [graph->classes]; on load: those of the run, to be checked */
+    int height, width;
+    const char *recipe; /* JSON text of the options, for the record; may be NULL */
+} dpt_checkpoint;
+
+/** Save as folder/name (name: "model.safetensors", "best.safetensors"); with_state = 0: weights only.
+ *  @return DPL_OK, DPL_EIO (old checkpoint untouched), DPL_ENOMEM; why */
+int dpt_checkpoint_save(const dpt_checkpoint *c, const char *folder, const char *name,
+                        int with_state, dpl_text *why);
+
+/** Load for --resume (need_state = 1: optimizer state and position must be there) or for
+ *  --evaluate (0). path: the .safetensors file or the run folder that holds model.safetensors.
+ *  A plain torchvision file (no metadata of ours) is fine for need_state = 0.
+ *  @return DPL_OK; DPL_EDATA (another arch, class count, class list or shape: both are named; damaged
+ *          file: expected and found); DPL_EIO (missing); DPL_ENOMEM */
+int dpt_checkpoint_load(dpt_checkpoint *c, const char *path, int need_state, dpl_text *why);
+
+/** What a checkpoint says of itself before a graph is built: arch, classes (0 = not said), input
+ *  size. Strings are owned by the peek: dpt_checkpoint_peek_free(). */
+typedef struct dpt_checkpoint_peek {
+    char *arch;
+    int classes;
+    char **class_names; /* [classes] or NULL */
+    int height, width;
+} dpt_checkpoint_peek;
+int dpt_checkpoint_peek_open(dpt_checkpoint_peek *p, const char *path, dpl_text *why);
+void dpt_checkpoint_peek_free(dpt_checkpoint_peek *p);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
