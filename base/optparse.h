@@ -22,6 +22,7 @@ typedef enum dpl_opt_type {
     DPL_OPT_SIZE,   /* uint64_t bytes or a count: 64, 4k, 2GiB */
     DPL_OPT_DOUBLE, /* double within [min, max] */
     DPL_OPT_SHARE,  /* double: 0.001 or 0.1% */
+    DPL_OPT_PAIR,   /* double[2]: "lo,hi", lo <= hi, both within [min, max] */
     DPL_OPT_STRING, /* const char *: points into argv or the environment */
     DPL_OPT_CHOICE  /* int: index in `choices` */
 } dpl_opt_type;
@@ -31,8 +32,8 @@ typedef struct dpl_opt {
     char letter;         /* short letter, 0 = none */
     const char *aliases; /* other long names, blank separated, NULL = none */
     dpl_opt_type type;
-    size_t offset;       /* of the value in the options struct */
-    double min, max;     /* numbers; min == max == 0: no limit */
+    size_t offset;   /* of the value in the options struct */
+    double min, max; /* numbers; min == max == 0: no limit; max 0 with min > 0: no upper limit */
     const char *choices; /* DPL_OPT_CHOICE: "step|cosine|none" */
     const char *arg;     /* "N", "DIR" for the help; NULL for flags */
     const char *help;    /* one line or more; says the default in brackets */
