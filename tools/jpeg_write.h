@@ -16,7 +16,8 @@ typedef enum tool_jpeg_color {
 
 typedef struct tool_jpeg_spec {
     int quality;        /* 1..100 */
-    int h_samp, v_samp; /* luma sampling factors 1..4; 0 = 2 x 2 (4:2:0) */
+    int h_samp, v_samp; /* sampling factors 1..4 of the first component (and of black), the others
+                           have 1; 0 = 2 for YCC and YCCK (4:2:0), else 1 */
     int progressive, arithmetic;
     int restart_rows; /* a restart marker every so many MCU rows, 0 = none */
     tool_jpeg_color color;
@@ -24,7 +25,7 @@ typedef struct tool_jpeg_spec {
 } tool_jpeg_spec;
 
 /** Encode rgb [h][w][3]. *out is malloc'd. @return DPL_OK, DPL_ENOMEM, DPL_ENOTSUP (arithmetic coding
- *  is not in this libjpeg) */
+ *  is not in this libjpeg), DPL_EINVAL (libjpeg refuses the spec: more than 10 blocks in an MCU …) */
 int tool_jpeg_write(const tool_jpeg_spec *spec, const uint8_t *rgb, int w, int h, uint8_t **out,
                     size_t *len);
 
