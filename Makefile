@@ -12,6 +12,9 @@ V       ?= 0
 
 # --- detection: one place, printed by `make config` ---
 HAVE     = $(shell printf '\#include <$(1)>\nint main(void){return 0;}' | $(CC) -x c - -o /dev/null $(2) 2>/dev/null && echo 1 || echo 0)
+ifeq ($(SAN),tsan)
+DNNL    := 0# libgomp is not instrumented: the reference backend stands in
+endif
 DNNL    ?= $(call HAVE,dnnl.h,-ldnnl)
 WEBP    ?= $(call HAVE,webp/decode.h,-lwebp)
 export DNNL WEBP
@@ -52,12 +55,14 @@ MAIN    := trainer/dptrain_main.c tools/dpload_main.c tools/drawset_main.c
 TRN_OBJ := $(call src,trainer,$(MAIN) $(if $(filter 0,$(DNNL)),$(wildcard trainer/backend_dnnl*.c)))
 TOOL_OBJ := $(call src,tools,$(MAIN))
 TESTS   := $(patsubst tests/%.c,$B/tests/%,$(wildcard tests/test_*.c))
+THREAD_TESTS := $(foreach n,base device upload loader source parallel team train,$(filter $B/tests/test_$n%,$(TESTS)))
+KERNEL_TESTS := $(foreach n,resample convert rotate augment loader,$(filter $B/tests/test_$n%,$(TESTS)))
 TEST_OBJ := $(patsubst %.c,$B/%.o,$(filter-out $(wildcard tests/test_*.c),$(wildcard tests/*.c tests/fake/*.c)))
 FUZZERS := $(patsubst tests/fuzz/%.c,$B/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 EXAMPLES := $(patsubst examples/%.c,$B/examples/%,$(wildcard examples/*.c))
 PROGS   := $(BIN)/dptrain $(BIN)/dpload $(BIN)/drawset
 
-.PHONY: all lib test examples check format demo config help clean fuzz
+.PHONY: all lib test test-threads test-kernels examples check format demo config help clean fuzz
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(PROGS) lib examples ## build programs, libraries and examples
@@ -65,6 +70,10 @@ lib: $(LIB)/libdpload.a $(LIB)/libdpload.so ## build libdpload, static and share
 examples: $(EXAMPLES) ## build the examples against the shared library
 test: $(TESTS) $(PROGS) ## build and run every test of this configuration
 	$(Q)BIN=$(abspath $(BIN)) LIB=$(abspath $(LIB)) tools/run_tests.sh $(TESTS)
+test-threads: $(THREAD_TESTS) $(PROGS) ## only the tests of what threads share (SAN=tsan)
+	$(Q)BIN=$(abspath $(BIN)) LIB=$(abspath $(LIB)) tools/run_tests.sh $(THREAD_TESTS)
+test-kernels: $(KERNEL_TESTS) ## only the tests of kernels (DPL_CPU=c)
+	$(Q)tools/run_tests.sh $(KERNEL_TESTS)
 fuzz: $(FUZZERS) ## build the fuzz targets (SAN=fuzz CC=clang)
 check: ## structure rules, headers alone, exported names, formatting, scripts
 	$(Q)tools/check.sh

@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The structure rules of docs/design.md, checked. Prints one line per finding; exit 1 if there is any.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+bad=0
+say() { printf 'check: %s\n' "$*" && bad=1; }
+files() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do [ -e "$f" ] && echo "$f"; done; }
+
+# --- 1. include direction ---
+allowed() {
+    case "$1" in
+    include) echo "" ;;
+    base) echo "include base" ;;
+    device) echo "include base device" ;;
+    kernels) echo "include base kernels" ;;
+    augment) echo "include base kernels augment" ;;
+    loader) echo "include base device kernels augment loader" ;;
+    trainer) echo "include base device kernels trainer" ;;
+    tools) echo "include base tools" ;;
+    examples) echo "include" ;;
+    tests) echo "include base device kernels augment loader trainer tools tests" ;;
+    esac
+}
+while read -r file; do
+    folder=${file%%/*}
+    may=" $(allowed "$folder") "
+    while read -r included; do
+        [ "$included" = dpload.h ] && target=include || target=${included%%/*}
+        [[ $may == *" $target "* ]] || say "$file includes \"$included\": $folder/ may include:${may% }"
+    done < <(sed -n 's/^ *# *include "\(.*\)".*/\1/p' "$file")
+done < <(files '*.c' '*.h' '*.cu')
+
+# --- 2. a third-party header appears in one family of files only ---
+family() { # HEADER-PATTERN ALLOWED-FILE-PATTERN
+    while read -r file; do
+        [[ $file =~ $2 ]] || say "$file includes <$1>: only $2 may"
+    done < <(files '*.c' '*.h' '*.cu' | xargs grep -lE "# *include <($1)" 2>/dev/null)
+}
+family 'jpeglib|jerror|jmorecfg|turbojpeg' '^(loader/decode_jpeg|tools/jpeg_write)'
+family 'png' '^(loader/decode_png|tools/png_write)'
+family 'webp/' '^(loader/decode_webp|tests/)'
+family 'dnnl|oneapi' '^trainer/backend_dnnl'
+family 'omp\.h' '^trainer/backend_dnnl'
+family 'jansson' '^(trainer/safetensors_read|tests/)'
+family 'cudnn|nccl|mpi\.h' '^trainer/(backend_cudnn|comm_nccl|comm_mpi)'
+family 'cuda' '^(device/|kernels/|tests/fake/)'
+
+# --- 3. every header compiles alone, as C11 and as C++17 ---
+while read -r header; do
+    gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Werror -Iinclude -I. -fsyntax-only -x c "$header" ||
+        say "$header does not compile alone as C11"
+    case $header in tests/*) continue ;; esac
+    g++ -std=c++17 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Werror -Iinclude -I. -fsyntax-only -x c++ "$header" ||
+        say "$header does not compile alone as C++17"
+done < <(files '*.h')
+
+# --- 4. exported names, and no mutable globals in the library ---
+make --no-print-directory lib >/dev/null || say "the library does not build"
+listed=$(sed -n '/global:/,/local:/p' loader/libdpload.map | grep -o 'dpl_[a-z0-9_]*' | sort)
+exported=$(nm -D --defined-only build/lib/libdpload.so.0 | awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | sort)
+declared=$(grep -oE '\bdpl_[a-z0-9_]+\(' include/dpload.h | tr -d '(' | sort -u |
+    while read -r name; do grep -qE "^DPL_API .*\b$name\(" include/dpload.h && echo "$name"; done)
+[ "$listed" = "$exported" ] || say "exported names differ from loader/libdpload.map: $(diff <(echo "$listed") <(echo "$exported") | tr '\n' ' ')"
+[ "$listed" = "$declared" ] || say "dpload.h and loader/libdpload.map differ: $(diff <(echo "$declared") <(echo "$listed") | tr '\n' ' ')"
+while read -r name; do say "libdpload.a: global name without the prefix dpl_: $name"; done < <(
+    nm --defined-only build/lib/libdpload.a 2>/dev/null | awk '$2 ~ /[TDBRV]/ && $3 !~ /^dpl_/ { print $3 }')
+while read -r name; do say "libdpload.a: mutable global: $name"; done < <(
+    objdump -t build/lib/libdpload.a | awk '$(NF-2) ~ /^\.(data|bss)$/ && $NF !~ /^\./ { print $NF }')
+
+# --- 5. formatting, names, sizes, licence lines ---
+files '*.c' '*.h' | grep -v '^tests/data/' | xargs clang-format --dry-run -Werror 2>&1 | grep -E 'error' | head -n 20 | grep . && say "run make format"
+while read -r name; do say "two files are called $name"; done < <(files '*.c' '*.h' '*.cu' | xargs -n1 basename | sort | uniq -d)
+while read -r file; do
+    lines=$(wc -l <"$file")
+    [ "$lines" -le 500 ] || say "$file has $lines lines: split over 500"
+    head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || say "$file has no SPDX line"
+done < <(files '*.c' '*.h' '*.cu' | grep -v '^tests/data/')
+[ "$(wc -l <Makefile)" -le 200 ] || say "the Makefile has more than 200 lines"
+
+# --- 6. scripts ---
+mapfile -t scripts < <(files '*.sh' .ci/run)
+shellcheck "${scripts[@]}" || say "shellcheck"
+
+[ "$bad" = 0 ] && echo "check: all structure rules hold"
+exit "$bad"
