@@ -77,6 +77,10 @@ void dpt_graph_destroy(dpt_graph **g);
 /** Names of the architectures, NULL-terminated. */
 const char *const *dpt_graph_archs(void);
 
+/** Name of node i for messages: its layer ("layer1.0.conv1"), or kind and number ("maxpool 3").
+ *  @return buf */
+const char *dpt_graph_node_name(const dpt_graph *g, int i, char *buf, size_t len);
+
 /** Initial weights and buffers, a pure function of (graph, seed): torchvision's distributions. */
 void dpt_graph_init(const dpt_graph *g, uint64_t seed, float *params, float *buffers);
 
