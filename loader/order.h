@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/** A keyed bijection over [0, n): a balanced Feistel network over the smallest even number of bits
- *  that holds n, walked until it lands inside. */
+/** A keyed bijection over [0, n), n >= 1: a balanced Feistel network over the smallest even number of
+ *  bits that holds n (at least 4), walked until it lands inside. */
 typedef struct dpl_permutation {
     uint64_t n;
     int half_bits;
@@ -19,6 +19,9 @@ typedef struct dpl_permutation {
 } dpl_permutation;
 
 void dpl_permutation_init(dpl_permutation *p, uint64_t n, uint64_t seed, uint64_t epoch);
+/** The same for another purpose (a dpl_purpose of base/rng.h) and one of many streams of it. */
+void dpl_permutation_init_for(dpl_permutation *p, uint64_t n, uint64_t seed, uint64_t epoch,
+                              uint64_t stream, int purpose);
 /** pos in [0, n) to its sample in [0, n). */
 uint64_t dpl_permutation_at(const dpl_permutation *p, uint64_t pos);
 

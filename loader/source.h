@@ -27,13 +27,16 @@ typedef struct dpl_samples_ops {
     void (*close)(dpl_samples *s);
 } dpl_samples_ops;
 
-/* Every implementation starts with this; constant after open. */
+/* Every implementation starts with this; constant after open. The functions of ops take the index
+ * in the whole source, [0, total); a subset is a list of such indices. */
 struct dpl_samples {
     const dpl_samples_ops *ops;
-    uint64_t count;
+    uint64_t total;   /* samples of the whole source */
+    uint64_t count;   /* samples of the subset */
+    uint32_t *subset; /* [count] ascending indices in the source, or NULL = all */
     int classes;
     const char *const *class_names; /* [classes] */
-    const uint64_t *class_counts;   /* [classes] */
+    uint64_t *class_counts;         /* [classes] of the subset; freed by close */
     uint64_t ignored_files;
     const char *ignored_example; /* or NULL */
     size_t index_bytes;
@@ -42,6 +45,16 @@ struct dpl_samples {
 /** Open what opt names (path or source), with its subset applied. Blocks for the listing.
  *  @return DPL_OK, DPL_EINVAL, DPL_EIO, DPL_EDATA, DPL_ENOMEM; why: what was asked, found, to do */
 int dpl_samples_open(dpl_samples **out, const dpl_options *opt, dpl_text *why);
+
+/** Index in the source of sample k of the subset. */
+static inline uint64_t dpl_samples_index(const dpl_samples *s, uint64_t k)
+{
+    return s->subset ? s->subset[k] : k;
+}
+
+/** Keep only opt's subset: per class a share of val_split (rounded, at least 1 and at most all but 1
+ *  where the class has 2 or more) goes to DPL_SUBSET_VAL, chosen by the seed alone. */
+int dpl_samples_select(dpl_samples *s, const dpl_options *opt, dpl_text *why);
 
 int dpl_samples_open_folder(dpl_samples **out, const dpl_options *opt, dpl_text *why);
 int dpl_samples_open_callbacks(dpl_samples **out, const dpl_options *opt, dpl_text *why);
