@@ -14,8 +14,8 @@ extern "C" {
 #endif
 
 /** Read a regular file into *buf (grown with dpl_reserve(), kept by the caller for the next file).
- *  One open, one fstat, one read when the file does not change. EIO, ESTALE and EINTR are retried
- *  twice. Never blocks on a FIFO or device: anything but a regular file is refused.
+ *  One open, one fstat, one read when the file does not change. EIO, ESTALE, EINTR and a file that
+ *  grows or shrinks meanwhile are retried twice. Never blocks on a FIFO or device: anything but a regular file is refused.
  *  @param limit  bytes; a larger file is DPL_EDATA
  *  @return DPL_OK; DPL_EIO ("permission denied", "no such file" …), DPL_EDATA ("empty file",
  *          "not a regular file", too large), DPL_ENOMEM. The text names the cause, not the path. */
@@ -29,11 +29,13 @@ typedef struct dpl_replace {
     char *path, *temp;
 } dpl_replace;
 
-/** Start. @return DPL_OK, DPL_EIO, DPL_ENOMEM; the text names path and cause. */
+/** Start. Behind a symbolic link its target is replaced; what is no regular file is refused.
+ *  @return DPL_OK, DPL_EIO, DPL_ENOMEM; the text names path and cause. */
 int dpl_replace_open(dpl_replace *r, const char *path, dpl_text *why);
 
 /** Make it durable and visible. Every write error since open is found here at the latest.
- *  On an error the temporary file is removed and the old target is untouched.
+ *  On an error the temporary file is removed and the old target is untouched, except that
+ *  a failing fsync of the folder is found when the new file is in place already.
  *  @return DPL_OK, DPL_EIO (text: path, cause). r is closed either way. */
 int dpl_replace_commit(dpl_replace *r, dpl_text *why);
 

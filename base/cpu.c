@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instruction sets; see cpu.h. */
+#include "base/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* __builtin_cpu_supports() also asks XGETBV, that is, whether the system saves the wide registers. */
+static unsigned detect(void)
+{
+    unsigned flags = DPL_CPU_C;
+
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("bmi2")) {
+        flags |= DPL_CPU_AVX2;
+    }
+    if (flags && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+        flags |= DPL_CPU_AVX512;
+    }
+#elif defined(__aarch64__)
+    flags |= DPL_CPU_NEON; /* part of the base architecture */
+#endif
+    return flags;
+}
+
+unsigned dpl_cpu_flags(void)
+{
+    const char *level = getenv("DPL_CPU");
+    unsigned mask = ~0U;
+
+    if (level && !strcmp(level, "c")) mask = DPL_CPU_C;
+    if (level && !strcmp(level, "avx2")) mask = ~(unsigned)DPL_CPU_AVX512;
+    return detect() & mask;
+}
+
+const char *dpl_cpu_name(unsigned flags)
+{
+    if (flags & DPL_CPU_AVX512) return "avx512";
+    if (flags & DPL_CPU_AVX2) return "avx2";
+    if (flags & DPL_CPU_NEON) return "neon";
+    return "c";
+}
