@@ -16,7 +16,7 @@ extern "C" {
 
 typedef enum dpl_opt_type {
     DPL_OPT_FLAG,   /* int: set to 1; --no-NAME sets 0 */
-    DPL_OPT_COUNT,  /* int: +1 each time (-v -v, -vv) */
+    DPL_OPT_COUNT,  /* int: +1 each time (-v -v, -vv); the environment sets the start */
     DPL_OPT_INT,    /* int within [min, max] */
     DPL_OPT_UINT64, /* uint64_t within [min, max] */
     DPL_OPT_SIZE,   /* uint64_t bytes or a count: 64, 4k, 2GiB */
@@ -54,21 +54,25 @@ typedef struct dpl_opt_spec {
 enum { DPL_OPT_RUN = 0, DPL_OPT_HELPED = 1 };
 
 /** Fill the struct `values` from the environment, then from argv (argv wins). -h and --help write
- *  to out and give DPL_OPT_HELPED. Options may stand after operands; "--" ends them.
+ *  to out and give DPL_OPT_HELPED. Options may stand after operands; "--" ends them. A long name may
+ *  be cut short as long as it is the beginning of one option only. An empty variable counts as unset;
+ *  for a flag it is on, off, yes, no, true, false, 1 or 0. One call at a time (getopt's own state).
  *  argv is reordered: operands are argv[*operand .. argc-1].
  *  given (may be NULL): [number of table entries] set to 1 where argv or the environment set it.
- *  @return DPL_OPT_RUN, DPL_OPT_HELPED, or DPL_EINVAL: the text says what was asked, what is allowed,
- *          and the nearest option for an unknown one */
+ *  @return DPL_OPT_RUN, DPL_OPT_HELPED, DPL_ENOMEM, or DPL_EINVAL: the text says what was asked, what
+ *          is allowed, and the nearest option for an unknown one */
 int dpl_opt_parse(const dpl_opt_spec *spec, int argc, char **argv, void *values, char *given,
                   int *operand, FILE *out, dpl_text *why);
 
 void dpl_opt_help(const dpl_opt_spec *spec, FILE *out, int full);
 
-/** Print the current value of entry o in `values` as --NAME would take it. @return bytes as snprintf */
+/** Print the current value of entry o in `values` as --NAME or the environment would take it ("on" or
+ *  "off" for a flag). @return bytes as snprintf */
 int dpl_opt_format(const dpl_opt *o, const void *values, char *buf, size_t len);
 
 /** "64", "4k", "2GiB", "1.5M" to a number; k M G T are powers of 1000, Ki Mi Gi Ti (and KiB …) of
- *  1024. @return 0, or -1 when s is not one or does not fit. */
+ *  1024, in either case and with or without B. Parts of a byte are dropped.
+ *  @return 0, or -1 when s is not one or does not fit. */
 int dpl_parse_size(const char *s, uint64_t *out);
 
 /** "38ms", "1.5s", "200us", "2h", "3m" to nanoseconds; a bare number is seconds. @return 0 or -1 */
