@@ -24,7 +24,7 @@ typedef struct dpl_axis {
     int reverse; /* 1 = outputs in reverse order (flip) */
 } dpl_axis;
 
-/** The source pixels [*lo, *hi) that the wanted outputs of the axis read. */
+/** The source pixels [*lo, *hi) that the wanted outputs of the axis may read; count >= 1. */
 void dpl_axis_support(const dpl_axis *a, int *lo, int *hi);
 
 /** Fixed-point taps of one axis. Output k reads source pixels start[k] .. start[k] + size[k] - 1. */
@@ -32,7 +32,10 @@ typedef struct dpl_taps {
     int count, stride; /* stride = taps reserved per output */
     int *start, *size; /* [count] */
     int32_t *weight;   /* [count][stride], 22 fractional bits, zero past size[k] */
-    int16_t *weight16; /* [count][stride] the same with 14 fractional bits, summing to 1 << 14 */
+    int16_t *hi, *lo;  /* [count][stride] halves of weight = hi * 2048 + lo */
+    int16_t *weight16; /* [count][stride] the same with bits16 fractional bits, summing to 1 */
+    int bits16;        /* 14..22, the most with which the largest weight fits 16 bits; at 22,
+                          weight16 equals weight (and sums to what that does) */
     void *block;       /* the one allocation behind all of it */
     size_t block_cap;
 } dpl_taps;
@@ -44,7 +47,7 @@ void dpl_taps_free(dpl_taps *t);
 
 /** Rows: out[r][k] = sum of taps over in[r], for every row r.
  *  in [rows] rows of stride in_stride bytes whose first pixel is source pixel `origin` of the axis;
- *  only pixels the taps name are read. out [rows][count][3], packed. */
+ *  nothing before the first or past the last pixel that the taps name is read. out [rows][count][3], packed. */
 typedef void dpl_resample_rows_fn(uint8_t *out, const uint8_t *in, size_t in_stride, int rows,
                                   int origin, const dpl_taps *t);
 /** Columns: out[k][x] = sum of taps over in[..][x]. in: rows of `width` bytes (3 per pixel), packed,

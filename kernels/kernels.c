@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which variant of each kernel a processor gets. */
+#include "kernels/kernels.h"
+
+#include "base/cpu.h"
+
+void dpl_kernels_select(dpl_kernels *k, unsigned cpu)
+{
+    *k = (dpl_kernels){ .rows = dpl_resample_rows_c,
+                        .rows_fast = dpl_resample_rows_fast_c,
+                        .cols = dpl_resample_cols_c,
+                        .cols_fast = dpl_resample_cols_fast_c,
+                        .normalize_nchw = dpl_normalize_nchw_c,
+                        .normalize_nhwc = dpl_normalize_nhwc_c };
+#if defined(__x86_64__)
+    if (cpu & DPL_CPU_AVX2) {
+        *k = (dpl_kernels){ .rows = dpl_resample_rows_avx2,
+                            .rows_fast = dpl_resample_rows_fast_avx2,
+                            .cols = dpl_resample_cols_avx2,
+                            .cols_fast = dpl_resample_cols_fast_avx2,
+                            .normalize_nchw = dpl_normalize_nchw_avx2,
+                            .normalize_nhwc = dpl_normalize_nhwc_avx2 };
+    }
+#else
+    (void)cpu;
+#endif
+}
