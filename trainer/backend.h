@@ -18,7 +18,7 @@ typedef struct dpt_exec dpt_exec;
 
 typedef struct dpt_exec_options {
     int max_n;   /* largest number of samples per call */
-    int threads; /* compute threads of this exec, >= 1 */
+    int threads; /* compute threads of this exec, >= 1; "ref" computes on one and says so */
 } dpt_exec_options;
 
 /** Sums over the n samples of a call; the caller adds them over devices and divides. */
@@ -29,7 +29,7 @@ typedef struct dpt_sums {
     int64_t n;
 } dpt_sums;
 
-/** One call's inputs and outputs. n may be 0: then gradients are set to zero and sums are zero. */
+/** One call's inputs and outputs. n may be 0: then gradients, batch_stats and sums are set to zero. */
 typedef struct dpt_step {
     const float *pixels;   /* [n][3][h][w], normalised */
     const int32_t *labels; /* [n], 0 .. classes - 1 */
@@ -39,7 +39,8 @@ typedef struct dpt_step {
     double grad_scale;    /* gradients are of grad_scale * sum of losses: 1 / global batch */
     float *grads;         /* out [graph->param_floats], train only */
     float *batch_stats;   /* out [graph->buffer_floats], train only: batch mean and unbiased batch
-                              variance in the places of running_mean and running_var */
+                              variance in the places of running_mean and running_var. A channel of
+                              one single value (n = 1 and a 1 x 1 map) has variance 0 */
     dpt_sums sums;        /* out */
 } dpt_step;
 
@@ -47,14 +48,17 @@ typedef struct dpt_backend {
     const char *name; /* "ref", "dnnl" */
     /** @return DPL_OK, DPL_ENOMEM, DPL_EDEVICE, DPL_ENOTSUP; why */
     int (*create)(dpt_exec **out, const dpt_graph *g, const dpt_exec_options *opt, dpl_text *why);
-    /** Forward (batch statistics), loss, backward. @return DPL_OK, DPL_ENOMEM, DPL_EDEVICE */
+    /** Forward (batch statistics), loss, backward. @return DPL_OK, DPL_EINVAL (a label or n is out of
+     *  range; nothing was computed), DPL_ENOMEM, DPL_EDEVICE; why names the layer */
     int (*train)(dpt_exec *e, dpt_step *s, dpl_text *why);
-    /** Forward with running statistics and the loss. */
+    /** Forward with running statistics and the loss. What a sample contributes does not depend on
+     *  how many others are in the call, but for rounding. @return as train */
     int (*evaluate)(dpt_exec *e, dpt_step *s, dpl_text *why);
     /** The same forward, logits out [n][classes] (labels unused). */
     int (*logits)(dpt_exec *e, dpt_step *s, float *out, dpl_text *why);
-    /** One line per thing a user should know ("conv layer1.0.conv1: jit:avx512_core"), or NULL past
-     *  the end. fallback is set to 1 when a convolution runs on a reference implementation. */
+    /** One line per thing a user should know ("conv layer1.0.conv1: forward jit:avx512_core, …"), or
+     *  NULL past the end. fallback is set to 1 when line i tells of a convolution that runs on a
+     *  reference implementation, else left alone. */
     const char *(*describe)(dpt_exec *e, int i, int *fallback);
     void (*destroy)(dpt_exec **e);
 } dpt_backend;
