@@ -147,7 +147,8 @@ typedef struct dpl_options {
 
     /* --- bad samples --- */
     double max_bad;      /**< end with DPL_EDATA when more than this share of the samples is bad,
-                                  0..1; 0 = the first one ends it. A share > 0 allows at least 10 [0.001] */
+                                  0..1; 0 = the first one ends it. A share > 0 allows at least 10.
+                                  Counted by each process as its batches are given out [0.001] */
     int strict;          /**< 1 = a decoder warning makes a sample bad [0] */
     uint64_t max_pixels; /**< larger pictures are bad samples [178956970] */
     int max_scans;       /**< progressive JPEG: more scans are a bad sample [256] */
@@ -162,9 +163,10 @@ typedef struct dpl_part {
     void *pixels; /**< [n][height][width][3] or [n][3][height][width], see dtype and layout;
                                 64-byte aligned; memory of `device` */
     const int32_t *labels; /**< [n] class index, -1 = unlabelled; host memory */
-    const uint64_t *ids;   /**< [n] sample index in the source; host memory */
-    int n;                 /**< samples here; 0 is possible in a small last batch */
-    int device;            /**< position in options.devices */
+    const uint64_t
+        *ids;   /**< [n] sample index in the whole source, whatever the subset; host memory */
+    int n;      /**< samples here; 0 is possible in a small last batch */
+    int device; /**< position in options.devices */
 } dpl_part;
 
 typedef struct dpl_batch {

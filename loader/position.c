@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sequences of batches to epochs and back: pure arithmetic, so that epochs overlap and a position is
+ * the whole state. */
+#include "loader/loader.h"
+
+#include "loader/options.h"
+
+#include <unistd.h>
+
+void dpl_position_of(const dpl_loader *l, uint64_t seq, uint64_t *epoch, uint64_t *index)
+{
+    const uint64_t at = l->base_index + seq;
+
+    *epoch = l->base_epoch + at / l->steps.count;
+    *index = at % l->steps.count;
+}
+
+int dpl_epoch_exists(const dpl_loader *l, uint64_t epoch)
+{
+    return epoch < (l->opt.epochs ? l->opt.epochs : DPL_EPOCHS_MAX);
+}
+
+int dpl_loader_foreign(const dpl_loader *l)
+{
+    return l->pid != getpid();
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One sample from its bytes to its place in a slot: read, decode, augment. Runs on a worker's thread
+ * with the worker's own memory and takes no lock. */
+#include "loader/loader.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+/* Scratch that a worker keeps between pictures: enough for everyday ones. */
+#define KEEP_FILE    ((size_t)16 << 20)
+#define KEEP_DECODER ((size_t)32 << 20)
+#define KEEP_APPLY   ((size_t)16 << 20)
+
+static void count(uint64_t *counter, uint64_t n)
+{
+    __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+/* Add the time since *mark, and set the mark anew. */
+static void lap(uint64_t *counter, int64_t *mark)
+{
+    const int64_t now = dpl_now_ns();
+
+    count(counter, (uint64_t)(now - *mark));
+    *mark = now;
+}
+
+static int read_sample(dpl_worker *w, uint64_t id, size_t *len, dpl_text *why)
+{
+    dpl_samples *samples = w->loader->samples;
+    const int err = samples->ops->read(samples, id, &w->file, &w->file_cap, len,
+                                       w->loader->opt.max_file_bytes, why);
+
+    if (!err) count(&w->count.bytes_read, *len);
+    return err;
+}
+
+/* Decode what the plan needs of the picture in w->file. */
+static int decode_sample(dpl_worker *w, size_t len, dpl_rng *rng, dpl_plan *plan, dpl_pixels *px,
+                         int *warned, dpl_text *why)
+{
+    const dpl_recipe_spec *recipe = &w->loader->recipe;
+    int width, height, x, y, region_w, region_h;
+    int err = dpl_decode_begin(w->decoder, w->file, len, &width, &height, why);
+
+    if (err) return err;
+    dpl_plan_draw(plan, recipe, rng, width, height);
+    dpl_plan_region(plan, recipe, &x, &y, &region_w, &region_h);
+    err = dpl_decode_region(w->decoder, x, y, region_w, region_h,
+                            dpl_plan_denominator(plan, recipe), px, warned, why);
+    if (!err) count(&w->count.pixels_decoded, dpl_decode_count(w->decoder));
+    return err;
+}
+
+/* Write the finished picture to out, as uint8 at once, as float by way of w->picture. */
+static int write_sample(dpl_worker *w, uint8_t *out, const dpl_plan *plan, const dpl_pixels *px)
+{
+    const dpl_loader *l = w->loader;
+    uint8_t *picture = w->picture ? w->picture : out;
+    const int err = dpl_plan_apply(picture, plan, &l->recipe, px, &l->kernels, &w->scratch);
+
+    if (err || !w->picture) return err;
+    (l->opt.layout == DPL_NCHW ? l->kernels.normalize_nchw : l->kernels.normalize_nhwc)(
+        (float *)(void *)out, picture, (size_t)l->opt.width * (size_t)l->opt.height, l->scale,
+        l->bias);
+    return DPL_OK;
+}
+
+int dpl_prepare(dpl_worker *w, dpl_slot *s, int p, int place, int *warned, dpl_text *why)
+{
+    const dpl_loader *l = w->loader;
+    dpl_slot_part *part = &s->part[p];
+    const int at = place - part->first;
+    const uint64_t pos = s->first + (uint64_t)place;
+    const uint64_t id =
+        dpl_samples_index(l->samples, l->opt.shuffle ? dpl_permutation_at(&s->order, pos) : pos);
+    int64_t mark = dpl_now_ns();
+    dpl_plan plan;
+    dpl_pixels px;
+    dpl_rng rng;
+    size_t len;
+    int err;
+
+    *warned = 0;
+    part->ids[at] = id;
+    part->labels[at] = l->samples->ops->label(l->samples, id);
+    dpl_rng_init(&rng, l->opt.seed, s->epoch, id, DPL_RNG_AUGMENT);
+    err = read_sample(w, id, &len, why);
+    lap(&w->count.read_ns, &mark);
+    if (err) return err;
+    err = decode_sample(w, len, &rng, &plan, &px, warned, why);
+    lap(&w->count.decode_ns, &mark);
+    if (err) return err;
+    err = write_sample(w, part->pixels + (size_t)at * l->picture_bytes, &plan, &px);
+    lap(&w->count.augment_ns, &mark);
+    if (err) return dpl_fail(why, err, "no memory to augment a picture");
+    count(&w->count.bytes_out, l->picture_bytes);
+    count(&w->count.prepared, 1);
+    return DPL_OK;
+}
+
+/* --- scratch memory --- */
+
+static size_t picture_pixels(const dpl_loader *l)
+{
+    return (size_t)l->opt.width * (size_t)l->opt.height * 3;
+}
+
+static size_t keep_apply(const dpl_loader *l)
+{
+    return KEEP_APPLY + 2 * picture_pixels(l); /* a rotated picture is made in two steps */
+}
+
+uint64_t dpl_prepare_scratch(const dpl_loader *l)
+{
+    return KEEP_FILE + KEEP_DECODER + keep_apply(l) +
+           (l->opt.dtype == DPL_FLOAT32 ? picture_pixels(l) : 0);
+}
+
+int dpl_prepare_init(dpl_worker *w, dpl_text *why)
+{
+    const dpl_loader *l = w->loader;
+    const int err = dpl_decoder_create(&w->decoder, &l->limits);
+
+    if (err) return dpl_fail(why, err, "no memory for a decoder");
+    if (l->opt.dtype != DPL_FLOAT32) return DPL_OK;
+    if (!(w->picture = dpl_alloc_aligned(picture_pixels(l), 1)))
+        return dpl_fail(why, DPL_ENOMEM, "no memory for a worker's picture");
+    return DPL_OK;
+}
+
+void dpl_prepare_fini(dpl_worker *w)
+{
+    dpl_decoder_destroy(&w->decoder);
+    dpl_apply_scratch_free(&w->scratch);
+    free(w->picture);
+    free(w->file);
+}
+
+void dpl_prepare_trim(dpl_worker *w)
+{
+    const dpl_apply_scratch *sc = &w->scratch;
+
+    dpl_decoder_trim(w->decoder, KEEP_DECODER);
+    if (sc->rows_cap + sc->image_cap + sc->taps_x.block_cap + sc->taps_y.block_cap >
+        keep_apply(w->loader))
+        dpl_apply_scratch_free(&w->scratch);
+    if (w->file_cap <= KEEP_FILE) return;
+    free(w->file);
+    w->file = NULL;
+    w->file_cap = 0;
+}
