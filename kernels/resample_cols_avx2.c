@@ -7,6 +7,12 @@
 #    include <string.h>
 
 #    define INLINE static inline __attribute__((always_inline))
+/* Vectors stay in registers only where loops over them are unrolled; gcc does so at -O3 only. */
+#    if defined(__clang__)
+#        define UNROLL
+#    else
+#        define UNROLL _Pragma("GCC unroll 8")
+#    endif
 
 /* Two neighbouring 16-bit weights in every 32-bit lane. */
 INLINE __m256i pair_of(const int16_t *w)
@@ -18,6 +24,7 @@ INLINE __m256i pair_of(const int16_t *w)
 
 INLINE void add_pair(__m256i acc[4], const __m256i px[4], __m256i w)
 {
+    UNROLL
     for (int i = 0; i < 4; i++) acc[i] = _mm256_add_epi32(acc[i], _mm256_madd_epi16(px[i], w));
 }
 
@@ -51,6 +58,7 @@ INLINE void output_row(uint8_t *out, const uint8_t *top, int width, int n, const
         const int x = x0 + 32 <= width ? x0 : width - 32; /* the last block overlaps */
         const uint8_t *p = top + x;
         __m256i acc[4], acc_hi[4], px[4];
+        UNROLL
         for (int i = 0; i < 4; i++) {
             acc[i] = half;
             acc_hi[i] = _mm256_setzero_si256();
@@ -60,9 +68,11 @@ INLINE void output_row(uint8_t *out, const uint8_t *top, int width, int n, const
             add_pair(acc, px, pair_of(lo + i));
             if (hi) add_pair(acc_hi, px, pair_of(hi + i));
         }
-        if (hi)
+        if (hi) {
+            UNROLL
             for (int i = 0; i < 4; i++)
                 acc[i] = _mm256_add_epi32(acc[i], _mm256_slli_epi32(acc_hi[i], 11));
+        }
         _mm256_storeu_si256((__m256i *)(out + x), pack(acc, shift));
     }
 }

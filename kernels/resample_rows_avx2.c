@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows pass with AVX2: two outputs (one per 128-bit half) of four rows at once, four taps per step.
- * A step loads 16 bytes, of which 12 are the four pixels. Where 16 bytes would pass the last pixel
- * that any tap names, the load moves back and the shuffle forward. */
+/* Rows pass with AVX2. Two outputs share a vector, one per 128-bit half; a step takes four taps of
+ * each: 16 bytes are loaded, of which 12 are the four pixels. Where 16 bytes would pass the last
+ * pixel that any tap names, the load moves back and the shuffle forward by as much.
+ *
+ * Few taps: eight outputs (four vectors) are prepared once for a block of rows. Many taps: one
+ * vector for four rows at a time, prepared at every step. */
 #include "kernels/resample.h"
 
 #if defined(__x86_64__)
@@ -9,21 +12,42 @@
 #    include <string.h>
 
 #    define INLINE static inline __attribute__((always_inline))
+/* Vectors stay in registers only where loops over them are unrolled; gcc does so at -O3 only. */
+#    if defined(__clang__)
+#        define UNROLL
+#    else
+#        define UNROLL _Pragma("GCC unroll 8")
+#    endif
 
-/* Bytes, relative to `in`, that the taps name in each row. */
-typedef struct span {
-    ptrdiff_t lo, hi;
-} span;
+enum { ROW_BLOCK = 32, STEPS_MAX = 2 /* prepared steps, 4 taps each */ };
 
-static span named_bytes(const dpl_taps *t, int origin)
+typedef struct rows_job {
+    uint8_t *out;
+    const uint8_t *in;
+    size_t in_stride, out_stride;
+    int rows, origin, bits;
+    const dpl_taps *t;
+    const int16_t *lo, *hi; /* weights; hi NULL = one 16-bit half only */
+    ptrdiff_t end;          /* one past the last byte of a row that the taps name */
+} rows_job;
+
+/* Byte of pixel `first` of output k in a row. */
+INLINE ptrdiff_t byte_of(const rows_job *j, int k, int first)
 {
-    int lo = t->start[0], hi = t->start[0] + t->size[0];
-    for (int k = 1; k < t->count; k++) {
-        if (t->start[k] < lo) lo = t->start[k];
-        if (t->start[k] + t->size[k] > hi) hi = t->start[k] + t->size[k];
-    }
-    return (span){ 3 * (ptrdiff_t)(lo - origin), 3 * (ptrdiff_t)(hi - origin) };
+    return 3 * (ptrdiff_t)(j->t->start[k] + first - j->origin);
 }
+
+INLINE const int16_t *weights_of(const rows_job *j, const int16_t *w, int k, int first)
+{
+    return w + (size_t)k * (size_t)j->t->stride + first;
+}
+
+/* One step of outputs a and b. */
+typedef struct step {
+    ptrdiff_t at_a, at_b;
+    __m256i shuffle; /* taps 0 and 1 of each channel as 16-bit pairs; add 6 for taps 2 and 3 */
+    __m256i lo[2], hi[2];
+} step;
 
 INLINE __m256i pairs_of(const int16_t *a, const int16_t *b)
 {
@@ -33,106 +57,175 @@ INLINE __m256i pairs_of(const int16_t *a, const int16_t *b)
     return _mm256_set_m128i(_mm_set1_epi32(wb), _mm_set1_epi32(wa));
 }
 
-/* Sums of outputs a and b for four rows; taps at `w` (and `hi`, unless NULL). */
-INLINE void sum_taps(__m256i acc[4], const uint8_t *const row[4], ptrdiff_t end, ptrdiff_t at_a,
-                     ptrdiff_t at_b, int n, const int16_t *wa, const int16_t *wb, const int16_t *ha,
-                     const int16_t *hb)
+INLINE step step_of(const rows_job *j, int a, int b, int first, int exact)
 {
-    const __m256i first = _mm256_broadcastsi128_si256(
+    const __m256i base = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1));
-    const __m256i six = _mm256_set1_epi16(6);
-    __m256i acc_hi[4];
-    for (int r = 0; r < 4; r++) acc_hi[r] = _mm256_setzero_si256();
-    for (int i = 0; i < n; i += 4) {
-        const ptrdiff_t a = at_a + 3 * i, b = at_b + 3 * i;
-        const ptrdiff_t la = a < end - 16 ? a : end - 16, lb = b < end - 16 ? b : end - 16;
-        /* past the window only pixels of weight 0 are meant: any byte will do for them */
-        const __m256i back = _mm256_set_m128i(_mm_set1_epi16((short)((b - lb) & 15)),
-                                              _mm_set1_epi16((short)((a - la) & 15)));
-        const __m256i m01 = _mm256_add_epi16(first, back), m23 = _mm256_add_epi16(m01, six);
-        const __m256i w01 = pairs_of(wa + i, wb + i), w23 = pairs_of(wa + i + 2, wb + i + 2);
-        for (int r = 0; r < 4; r++) {
-            const __m256i v = _mm256_inserti128_si256(
-                _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(row[r] + la))),
-                _mm_loadu_si128((const __m128i *)(row[r] + lb)), 1);
-            const __m256i p01 = _mm256_shuffle_epi8(v, m01), p23 = _mm256_shuffle_epi8(v, m23);
-            acc[r] = _mm256_add_epi32(acc[r], _mm256_madd_epi16(p01, w01));
-            acc[r] = _mm256_add_epi32(acc[r], _mm256_madd_epi16(p23, w23));
-            if (!ha) continue;
-            const __m256i h01 = pairs_of(ha + i, hb + i), h23 = pairs_of(ha + i + 2, hb + i + 2);
-            acc_hi[r] = _mm256_add_epi32(acc_hi[r], _mm256_madd_epi16(p01, h01));
-            acc_hi[r] = _mm256_add_epi32(acc_hi[r], _mm256_madd_epi16(p23, h23));
-        }
+    const ptrdiff_t last = j->end - 16;
+    const ptrdiff_t at_a = byte_of(j, a, first), at_b = byte_of(j, b, first);
+    step s;
+    s.at_a = at_a < last ? at_a : last;
+    s.at_b = at_b < last ? at_b : last;
+    /* beyond 15 only pixels of weight 0 are meant: any byte will do for them */
+    s.shuffle =
+        _mm256_add_epi16(base, _mm256_set_m128i(_mm_set1_epi16((short)((at_b - s.at_b) & 15)),
+                                                _mm_set1_epi16((short)((at_a - s.at_a) & 15))));
+    UNROLL
+    for (int i = 0; i < 2; i++) {
+        s.lo[i] = pairs_of(weights_of(j, j->lo, a, first + 2 * i),
+                           weights_of(j, j->lo, b, first + 2 * i));
+        s.hi[i] = exact ? pairs_of(weights_of(j, j->hi, a, first + 2 * i),
+                                   weights_of(j, j->hi, b, first + 2 * i))
+                        : _mm256_setzero_si256();
     }
-    if (ha)
-        for (int r = 0; r < 4; r++)
-            acc[r] = _mm256_add_epi32(acc[r], _mm256_slli_epi32(acc_hi[r], 11));
+    return s;
 }
 
-/* Bytes of outputs a and b (4 per row, the last without meaning). */
-typedef struct pixels4x2 {
-    uint8_t a[4][4], b[4][4];
-} pixels4x2;
+INLINE void add_step(__m256i *lo, __m256i *hi, const uint8_t *row, const step *s, int exact)
+{
+    const __m256i v = _mm256_inserti128_si256(
+        _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(row + s->at_a))),
+        _mm_loadu_si128((const __m128i *)(row + s->at_b)), 1);
+    const __m256i p01 = _mm256_shuffle_epi8(v, s->shuffle);
+    const __m256i p23 = _mm256_shuffle_epi8(v, _mm256_add_epi16(s->shuffle, _mm256_set1_epi16(6)));
+    *lo = _mm256_add_epi32(*lo, _mm256_madd_epi16(p01, s->lo[0]));
+    *lo = _mm256_add_epi32(*lo, _mm256_madd_epi16(p23, s->lo[1]));
+    if (!exact) return;
+    *hi = _mm256_add_epi32(*hi, _mm256_madd_epi16(p01, s->hi[0]));
+    *hi = _mm256_add_epi32(*hi, _mm256_madd_epi16(p23, s->hi[1]));
+}
 
-INLINE void pack(pixels4x2 *out, const __m256i acc[4], int bits)
+/* Four vectors of sums to bytes, 4 per output (the last without meaning): the low half gets those
+ * of the low halves in order. */
+INLINE __m256i pack(const __m256i lo[4], const __m256i hi[4], int bits, int exact)
 {
     const __m128i n = _mm_cvtsi32_si128(bits);
-    const __m256i v = _mm256_packus_epi16(
-        _mm256_packs_epi32(_mm256_sra_epi32(acc[0], n), _mm256_sra_epi32(acc[1], n)),
-        _mm256_packs_epi32(_mm256_sra_epi32(acc[2], n), _mm256_sra_epi32(acc[3], n)));
-    _mm256_storeu_si256((__m256i *)out, v);
+    __m256i v[4];
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        v[i] = _mm256_sra_epi32(
+            exact ? _mm256_add_epi32(lo[i], _mm256_slli_epi32(hi[i], 11)) : lo[i], n);
+    return _mm256_packus_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
 }
 
-INLINE void rows_avx2(uint8_t *out, const uint8_t *in, size_t in_stride, int rows, int origin,
-                      const dpl_taps *t, ptrdiff_t end, int exact)
+/* Outputs k .. k + 7 of rows r0 .. r1 - 1, `steps` steps each. */
+INLINE void eight_outputs(const rows_job *j, int k, int r0, int r1, int steps, int exact)
 {
-    const size_t out_stride = 3 * (size_t)t->count;
-    const int bits = exact ? 22 : t->bits16;
-    for (int r0 = 0; r0 < rows; r0 += 4) {
-        const uint8_t *row[4];
-        uint8_t *dst[4];
-        for (int i = 0; i < 4; i++) { /* below the last row: the last row again */
-            const size_t r = (size_t)(r0 + i < rows ? r0 + i : rows - 1);
-            row[i] = in + r * in_stride;
-            dst[i] = out + r * out_stride;
+    const __m256i squeeze = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
+    const __m256i join = _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7);
+    const __m256i half = _mm256_set1_epi32(1 << (j->bits - 1));
+    step s[4][STEPS_MAX];
+    UNROLL
+    for (int i = 0; i < 4; i++) UNROLL
+    for (int q = 0; q < steps; q++) s[i][q] = step_of(j, k + i, k + 4 + i, 4 * q, exact);
+    const uint8_t *row = j->in + (size_t)r0 * j->in_stride;
+    uint8_t *out = j->out + (size_t)r0 * j->out_stride + 3 * (size_t)k;
+    for (int r = r0; r < r1; r++, row += j->in_stride, out += j->out_stride) {
+        __m256i lo[4], hi[4];
+        UNROLL
+        for (int i = 0; i < 4; i++) {
+            lo[i] = half;
+            hi[i] = _mm256_setzero_si256();
+            UNROLL
+            for (int q = 0; q < steps; q++) add_step(&lo[i], &hi[i], row, &s[i][q], exact);
         }
-        for (int k = 0; k < t->count; k += 2) {
-            const int l = k + 1 < t->count ? k + 1 : k;
-            const size_t ka = (size_t)k * (size_t)t->stride, la = (size_t)l * (size_t)t->stride;
-            const int n = t->size[k] > t->size[l] ? t->size[k] : t->size[l];
-            const int16_t *w = exact ? t->lo : t->weight16, *hi = exact ? t->hi : NULL;
-            __m256i acc[4];
-            pixels4x2 px;
-            for (int i = 0; i < 4; i++) acc[i] = _mm256_set1_epi32(1 << (bits - 1));
-            sum_taps(acc, row, end, 3 * (ptrdiff_t)(t->start[k] - origin),
-                     3 * (ptrdiff_t)(t->start[l] - origin), n, w + ka, w + la,
-                     exact ? hi + ka : NULL, exact ? hi + la : NULL);
-            pack(&px, acc, bits);
-            for (int i = 0; i < 4; i++) {
-                memcpy(dst[i] + 3 * k, px.a[i], 3);
-                memcpy(dst[i] + 3 * l, px.b[i], 3);
-            }
+        const __m256i px = _mm256_permutevar8x32_epi32(
+            _mm256_shuffle_epi8(pack(lo, hi, j->bits, exact), squeeze), join);
+        _mm_storeu_si128((__m128i *)out, _mm256_castsi256_si128(px));
+        _mm_storel_epi64((__m128i *)(out + 16), _mm256_extracti128_si256(px, 1));
+    }
+}
+
+/* Bytes of outputs a and b for four rows. */
+typedef struct pixels2x4 {
+    uint8_t a[4][4], b[4][4];
+} pixels2x4;
+
+/* Outputs a and b of rows r0 .. r1 - 1, any number of taps. */
+INLINE void two_outputs(const rows_job *j, int a, int b, int r0, int r1, int exact)
+{
+    const int n = j->t->size[a] > j->t->size[b] ? j->t->size[a] : j->t->size[b];
+    for (; r0 < r1; r0 += 4) {
+        __m256i lo[4], hi[4];
+        size_t row[4]; /* past the end: the last row again */
+        pixels2x4 px;
+        UNROLL
+        for (int i = 0; i < 4; i++) {
+            row[i] = (size_t)(r0 + i < r1 ? r0 + i : r1 - 1);
+            lo[i] = _mm256_set1_epi32(1 << (j->bits - 1));
+            hi[i] = _mm256_setzero_si256();
+        }
+        for (int first = 0; first < n; first += 4) {
+            const step s = step_of(j, a, b, first, exact);
+            UNROLL
+            for (int i = 0; i < 4; i++)
+                add_step(&lo[i], &hi[i], j->in + row[i] * j->in_stride, &s, exact);
+        }
+        _mm256_storeu_si256((__m256i *)&px, pack(lo, hi, j->bits, exact));
+        UNROLL
+        for (int i = 0; i < 4; i++) {
+            uint8_t *out = j->out + row[i] * j->out_stride;
+            memcpy(out + 3 * a, px.a[i], 3);
+            memcpy(out + 3 * b, px.b[i], 3);
         }
     }
+}
+
+INLINE void rows_block(const rows_job *j, int r0, int r1, int exact)
+{
+    const int count = j->t->count;
+    for (int k0 = 0; k0 < count; k0 += 8) {
+        const int k = count < 8 ? 0 : k0 + 8 <= count ? k0 : count - 8; /* the last overlap */
+        const int last = k + 8 < count ? k + 8 : count;
+        int n = 0;
+        for (int i = k; i < last; i++)
+            if (j->t->size[i] > n) n = j->t->size[i];
+        if (count >= 8 && n <= 4)
+            eight_outputs(j, k, r0, r1, 1, exact);
+        else if (count >= 8 && n <= 8)
+            eight_outputs(j, k, r0, r1, 2, exact);
+        else
+            for (int i = k; i < last; i += 2)
+                two_outputs(j, i, i + 1 < last ? i + 1 : i, r0, r1, exact);
+    }
+}
+
+/* Bytes of a row that the taps name. Returns how many. */
+static ptrdiff_t find_end(rows_job *j)
+{
+    const dpl_taps *t = j->t;
+    int lo = t->start[0], hi = t->start[0] + t->size[0];
+    for (int k = 1; k < t->count; k++) {
+        if (t->start[k] < lo) lo = t->start[k];
+        if (t->start[k] + t->size[k] > hi) hi = t->start[k] + t->size[k];
+    }
+    j->end = 3 * (ptrdiff_t)(hi - j->origin);
+    return 3 * (ptrdiff_t)(hi - lo);
 }
 
 void dpl_resample_rows_avx2(uint8_t *out, const uint8_t *in, size_t in_stride, int rows, int origin,
                             const dpl_taps *t)
 {
-    const span s = named_bytes(t, origin);
-    if (s.hi - s.lo < 16)
+    rows_job j = { out, in, in_stride, 3 * (size_t)t->count, rows, origin, 22, t, t->lo, t->hi, 0 };
+    if (find_end(&j) < 16) {
         dpl_resample_rows_c(out, in, in_stride, rows, origin, t);
-    else
-        rows_avx2(out, in, in_stride, rows, origin, t, s.hi, 1);
+        return;
+    }
+    for (int r = 0; r < rows; r += ROW_BLOCK)
+        rows_block(&j, r, r + ROW_BLOCK < rows ? r + ROW_BLOCK : rows, 1);
 }
 
 void dpl_resample_rows_fast_avx2(uint8_t *out, const uint8_t *in, size_t in_stride, int rows,
                                  int origin, const dpl_taps *t)
 {
-    const span s = named_bytes(t, origin);
-    if (s.hi - s.lo < 16)
+    rows_job j = { out,         in,   in_stride, 3 * (size_t)t->count, rows, origin, t->bits16, t,
+                   t->weight16, NULL, 0 };
+    if (find_end(&j) < 16) {
         dpl_resample_rows_fast_c(out, in, in_stride, rows, origin, t);
-    else
-        rows_avx2(out, in, in_stride, rows, origin, t, s.hi, 0);
+        return;
+    }
+    for (int r = 0; r < rows; r += ROW_BLOCK)
+        rows_block(&j, r, r + ROW_BLOCK < rows ? r + ROW_BLOCK : rows, 0);
 }
 #endif
