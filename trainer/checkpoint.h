@@ -31,29 +31,34 @@ typedef struct dpt_progress {
 typedef struct dpt_checkpoint {
     const dpt_graph *graph;
     float *params;           /* [param_floats] */
-    float *momentum;         /* [param_floats]; NULL on load = weights only */
+    float *momentum;         /* [param_floats]; may be NULL unless the state is saved or needed */
     float *buffers;          /* [buffer_floats] */
     int64_t batches_tracked; /* num_batches_tracked of every batch norm */
     dpt_progress progress;
     const char *const *class_names; /* [graph->classes]; on load: those of the run, to be checked */
     int height, width;
-    const char *recipe; /* JSON text of the options, for the record; may be NULL */
+    float mean[3], std[3]; /* of the input, for the record; std[0] = 0: not said */
+    const char *recipe;    /* JSON text of the options, for the record; may be NULL */
 } dpt_checkpoint;
 
 /** Save as folder/name (name: "model.safetensors", "best.safetensors"); with_state = 0: weights only.
+ *  The folder must exist and belong to this run alone: temporary files that a killed save left are
+ *  removed from it and, with_state, optimizer states that no checkpoint needs any more.
  *  @return DPL_OK, DPL_EIO (old checkpoint untouched), DPL_ENOMEM; why */
 int dpt_checkpoint_save(const dpt_checkpoint *c, const char *folder, const char *name,
                         int with_state, dpl_text *why);
 
 /** Load for --resume (need_state = 1: optimizer state and position must be there) or for
- *  --evaluate (0). path: the .safetensors file or the run folder that holds model.safetensors.
- *  A plain torchvision file (no metadata of ours) is fine for need_state = 0.
+ *  --evaluate (0: progress stays as it is). path: the .safetensors file or the run folder that holds
+ *  model.safetensors. A plain torchvision file (no metadata of ours) is fine for need_state = 0,
+ *  without num_batches_tracked or with names behind "module." or "_orig_mod." too.
+ *  On an error nothing of c has changed.
  *  @return DPL_OK; DPL_EDATA (another arch, class count, class list or shape: both are named; damaged
  *          file: expected and found); DPL_EIO (missing); DPL_ENOMEM */
 int dpt_checkpoint_load(dpt_checkpoint *c, const char *path, int need_state, dpl_text *why);
 
-/** What a checkpoint says of itself before a graph is built: arch, classes (0 = not said), input
- *  size. Strings are owned by the peek: dpt_checkpoint_peek_free(). */
+/** What a checkpoint says of itself before a graph is built: arch (NULL = not said), classes (0 =
+ *  not said), input size (0 = not said). Owned by the peek: dpt_checkpoint_peek_free(). */
 typedef struct dpt_checkpoint_peek {
     char *arch;
     int classes;

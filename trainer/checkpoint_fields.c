@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names and texts of checkpoints; see checkpoint_fields.h. */
+#include "trainer/checkpoint_fields.h"
+
+#include "base/files.h"
+#include "base/json_out.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define FIELD(name, kind)                                                                          \
+    {                                                                                              \
+#        name, kind, offsetof(dpt_progress, name)                                                  \
+    }
+
+const dpt_ckpt_field dpt_ckpt_fields[DPT_CKPT_FIELDS] = {
+    FIELD(epoch, DPT_CKPT_INT64),       FIELD(sample, DPT_CKPT_UINT64),
+    FIELD(step, DPT_CKPT_INT64),        FIELD(evaluated, DPT_CKPT_INT),
+    FIELD(train_loss, DPT_CKPT_DOUBLE), FIELD(train_n, DPT_CKPT_INT64),
+    FIELD(train_top1, DPT_CKPT_INT64),  FIELD(train_top5, DPT_CKPT_INT64),
+    FIELD(best_top1, DPT_CKPT_DOUBLE),  FIELD(best_epoch, DPT_CKPT_INT64),
+    FIELD(seed, DPT_CKPT_UINT64),
+};
+
+char *dpt_ckpt_renamed(const char *name, const char *from, const char *to)
+{
+    const size_t len = strlen(name), cut = strlen(from), add = strlen(to);
+    char *out;
+
+    if (len < cut || strcmp(name + len - cut, from)) return NULL;
+    if (!(out = malloc(len - cut + add + 1))) return NULL;
+    memcpy(out, name, len - cut);
+    memcpy(out + len - cut, to, add + 1);
+    return out;
+}
+
+char *dpt_ckpt_class_text(const char *const *names, int n)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+    dpl_json j;
+    int failed;
+
+    if (!f) return NULL;
+    dpl_json_begin(&j, f);
+    dpl_json_array(&j, NULL);
+    for (int i = 0; i < n; i++) dpl_json_string(&j, NULL, names[i]);
+    dpl_json_end(&j);
+    failed = ferror(f);
+    if (!fclose(f) && !failed) return text;
+    free(text);
+    return NULL;
+}
+
+char *dpt_ckpt_beside(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+    const size_t keep = slash ? (size_t)(slash - path) + 1 : 0, len = strlen(name);
+    char *out = malloc(keep + len + 1);
+
+    if (!out) return NULL;
+    memcpy(out, path, keep);
+    memcpy(out + keep, name, len + 1);
+    return out;
+}
+
+char *dpt_ckpt_file(const char *path)
+{
+    struct stat st;
+
+    if (!stat(path, &st) && S_ISDIR(st.st_mode)) return dpl_path_join(path, DPT_CKPT_MODEL);
+    return strdup(path);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names and texts that saving and loading a checkpoint share. */
+#ifndef DPT_TRAINER_CHECKPOINT_FIELDS_H
+#define DPT_TRAINER_CHECKPOINT_FIELDS_H
+
+#include "trainer/checkpoint.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DPT_CKPT_MODEL    "model.safetensors"
+#define DPT_CKPT_MOMENTUM "momentum." /* before the names of the optimizer's tensors */
+
+typedef enum dpt_ckpt_kind {
+    DPT_CKPT_INT64,
+    DPT_CKPT_UINT64,
+    DPT_CKPT_INT,
+    DPT_CKPT_DOUBLE
+} dpt_ckpt_kind;
+
+/** One number of dpt_progress under its metadata key. */
+typedef struct dpt_ckpt_field {
+    const char *key;
+    dpt_ckpt_kind kind;
+    size_t offset;
+} dpt_ckpt_field;
+
+enum { DPT_CKPT_FIELDS = 11 };
+extern const dpt_ckpt_field dpt_ckpt_fields[DPT_CKPT_FIELDS];
+
+/** name with its ending `from` replaced by `to`, in new memory; NULL: out of memory, or another
+ *  ending. free() it. */
+char *dpt_ckpt_renamed(const char *name, const char *from, const char *to);
+
+/** The class names as a JSON list; NULL: out of memory. free() it. Equal lists give equal texts, also
+ *  when a name is not UTF-8. */
+char *dpt_ckpt_class_text(const char *const *names, int n);
+
+/** folder of path + "/" + name; NULL: out of memory. free() it. */
+char *dpt_ckpt_beside(const char *path, const char *name);
+
+/** path itself or, when it is a folder, path/model.safetensors; NULL: out of memory. free() it. */
+char *dpt_ckpt_file(const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

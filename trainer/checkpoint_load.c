@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading a checkpoint: everything is checked first, then copied, so that a refused file leaves the
+ * caller's numbers as they were. */
+#include "base/number.h"
+#include "dpload.h"
+#include "trainer/checkpoint_fields.h"
+#include "trainer/checkpoint_source.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The count of the first batch norm; old files have none. */
+static int read_tracked(const dpt_ckpt_source *s, const dpt_graph *g, int64_t *out, dpl_text *why)
+{
+    *out = 0;
+    for (int i = g->buffers - 2; i >= 0; i -= 2) {
+        char *name = dpt_ckpt_renamed(g->buffer[i].name, ".running_mean", ".num_batches_tracked");
+        dpt_ckpt_entry *e = name ? dpt_ckpt_find(s, name) : NULL;
+
+        free(name);
+        if (!name) return dpl_fail(why, DPL_ENOMEM, "%s: out of memory", s->path);
+        if (!e) continue;
+        e->used = 1;
+        if (e->t->dtype != DPT_ST_I64 || e->t->bytes != sizeof *out) {
+            return dpl_fail(why, DPL_EDATA, "%s: tensor '%s' is not one int64", s->path, e->name);
+        }
+        memcpy(out, e->t->data, sizeof *out);
+    }
+    return DPL_OK;
+}
+
+static int check_classes(const dpt_ckpt_source *s, const dpt_checkpoint *c, dpl_text *why)
+{
+    const char *stored = dpt_st_meta_get(s->file, "classes");
+    const int n = c->graph->classes;
+    char *own = stored && c->class_names ? dpt_ckpt_class_text(c->class_names, n) : NULL;
+    char **list = NULL;
+    size_t count = 0, i = 0;
+    int err = DPL_OK;
+
+    if (!stored || (own && !strcmp(own, stored))) goto done;
+    if (c->class_names && !own) {
+        err = dpl_fail(why, DPL_ENOMEM, "%s: out of memory", s->path);
+        goto done;
+    }
+    if ((err = dpt_st_meta_list(s->file, "classes", &list, &count))) {
+        dpl_fail(why, err, "%s: its list of classes cannot be read", s->path);
+        goto done;
+    }
+    if (count != (size_t)n) {
+        err = dpt_ckpt_refuse_classes(s->path, (int64_t)count, n, why);
+        goto done;
+    }
+    while (own && i < count && !strcmp(list[i], c->class_names[i])) i++;
+    if (own && i < count) {
+        err = dpl_fail(why, DPL_EDATA, "%s: class %zu of the checkpoint is '%s', of the data '%s'",
+                       s->path, i, list[i], c->class_names[i]);
+    }
+done:
+    dpt_st_list_free(&list, count);
+    free(own);
+    return err;
+}
+
+static int check_model(const dpt_ckpt_source *s, const dpt_checkpoint *c, int64_t *tracked,
+                       dpl_text *why)
+{
+    const char *arch = dpt_st_meta_get(s->file, "arch");
+    const dpt_graph *g = c->graph;
+    int err;
+
+    if (arch && strcmp(arch, g->arch)) {
+        return dpl_fail(why, DPL_EDATA, "%s: checkpoint is a %.64s, this run is a %s", s->path,
+                        arch, g->arch);
+    }
+    if ((err = check_classes(s, c, why))) return err;
+    for (int i = 0; i < g->params; i++) {
+        if ((err = dpt_ckpt_check(s, g, &g->param[i], why))) return err;
+    }
+    for (int i = 0; i < g->buffers; i++) {
+        if ((err = dpt_ckpt_check(s, g, &g->buffer[i], why))) return err;
+    }
+    if ((err = read_tracked(s, g, tracked, why))) return err;
+    return dpt_ckpt_check_unused(s, g, why);
+}
+
+static int read_double(const char *s, double *out)
+{
+    if (!strcmp(s, "nan") || !strcmp(s, "inf") || !strcmp(s, "-inf")) { /* a sum may overflow */
+        *out = NAN;
+        return 0;
+    }
+    return dpl_parse_double(s, out);
+}
+
+static int read_field(const char *s, const dpt_ckpt_field *f, dpt_progress *p)
+{
+    char *at = (char *)p + f->offset;
+    int64_t v;
+
+    switch (f->kind) {
+    case DPT_CKPT_INT64: return dpl_parse_int(s, (int64_t *)at);
+    case DPT_CKPT_UINT64: return dpl_parse_uint(s, (uint64_t *)at);
+    case DPT_CKPT_DOUBLE: return read_double(s, (double *)at);
+    case DPT_CKPT_INT: break;
+    }
+    if (dpl_parse_int(s, &v) || v < INT_MIN || v > INT_MAX) return -1;
+    *(int *)at = (int)v;
+    return 0;
+}
+
+static int read_progress(const dpt_ckpt_source *s, dpt_progress *p, dpl_text *why)
+{
+    memset(p, 0, sizeof *p);
+    for (int i = 0; i < DPT_CKPT_FIELDS; i++) {
+        const dpt_ckpt_field *f = &dpt_ckpt_fields[i];
+        const char *text = dpt_st_meta_get(s->file, f->key);
+        if (!text || read_field(text, f, p)) {
+            return dpl_fail(why, DPL_EDATA, "%s: its metadata has no usable '%s' (found: %.64s)",
+                            s->path, f->key, text ? text : "nothing");
+        }
+    }
+    return DPL_OK;
+}
+
+/* path of the optimizer's file, which the model's file names */
+static int find_state(const dpt_ckpt_source *s, char **path, dpl_text *why)
+{
+    const char *name = dpt_st_meta_get(s->file, "optim_file");
+
+    if (!name) {
+        return dpl_fail(why, DPL_EDATA,
+                        "%s: holds weights only, no optimizer state to resume from; resume from "
+                        "the " DPT_CKPT_MODEL " of a run",
+                        s->path);
+    }
+    if (strchr(name, '/')) {
+        return dpl_fail(why, DPL_EDATA, "%s: names an optimizer file in another folder: %.200s",
+                        s->path, name);
+    }
+    if (!(*path = dpt_ckpt_beside(s->path, name))) {
+        return dpl_fail(why, DPL_ENOMEM, "%s: out of memory", s->path);
+    }
+    if (access(*path, F_OK)) {
+        return dpl_fail(why, DPL_EIO,
+                        "%s: its optimizer state %.200s is missing; it must lie beside it", s->path,
+                        name);
+    }
+    return DPL_OK;
+}
+
+static int check_state(const dpt_ckpt_source *state, const dpt_ckpt_source *model,
+                       const dpt_graph *g, dpl_text *why)
+{
+    const char *want = dpt_st_meta_get(model->file, "optim_crc32");
+    const char *found = dpt_st_meta_get(state->file, "crc32");
+    int err = DPL_OK;
+
+    if (!want || !found || strcmp(want, found)) {
+        return dpl_fail(why, DPL_EDATA,
+                        "%s: belongs to another checkpoint: checksum %.8s expected "
+                        "by %s, %.8s found",
+                        state->path, want ? want : "none", model->path, found ? found : "none");
+    }
+    for (int i = 0; !err && i < g->params; i++) err = dpt_ckpt_check(state, g, &g->param[i], why);
+    return err ? err : dpt_ckpt_check_unused(state, g, why);
+}
+
+int dpt_checkpoint_load(dpt_checkpoint *c, const char *path, int need_state, dpl_text *why)
+{
+    char *file = dpt_ckpt_file(path), *state_path = NULL;
+    dpt_ckpt_source model = { 0 }, state = { 0 };
+    const dpt_graph *g = c->graph;
+    dpt_progress progress;
+    int64_t tracked = 0;
+    int err;
+
+    assert(!need_state || c->momentum);
+    if (!file) return dpl_fail(why, DPL_ENOMEM, "%s: out of memory", path);
+    if ((err = dpt_ckpt_open(&model, file, need_state ? DPT_CKPT_PLAIN : DPT_CKPT_WRAPPED, why)))
+        goto done;
+    if ((err = check_model(&model, c, &tracked, why))) goto done;
+    if (need_state) {
+        if ((err = find_state(&model, &state_path, why))) goto done;
+        if ((err = read_progress(&model, &progress, why))) goto done;
+        if ((err = dpt_ckpt_open(&state, state_path, DPT_CKPT_STATE, why))) goto done;
+        if ((err = check_state(&state, &model, g, why))) goto done;
+        for (int i = 0; i < g->params; i++) dpt_ckpt_copy(&state, &g->param[i], c->momentum);
+        c->progress = progress;
+    }
+    for (int i = 0; i < g->params; i++) dpt_ckpt_copy(&model, &g->param[i], c->params);
+    for (int i = 0; i < g->buffers; i++) dpt_ckpt_copy(&model, &g->buffer[i], c->buffers);
+    c->batches_tracked = tracked;
+done:
+    dpt_ckpt_close(&model);
+    dpt_ckpt_close(&state);
+    free(state_path);
+    free(file);
+    return err;
+}

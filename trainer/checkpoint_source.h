@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An open checkpoint file with its tensors by name, without what wraps the names. */
+#ifndef DPT_TRAINER_CHECKPOINT_SOURCE_H
+#define DPT_TRAINER_CHECKPOINT_SOURCE_H
+
+#include "trainer/graph.h"
+#include "trainer/safetensors.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum dpt_ckpt_wrap {
+    DPT_CKPT_PLAIN,
+    DPT_CKPT_WRAPPED, /* "module." and "_orig_mod." before names are ignored */
+    DPT_CKPT_STATE    /* "momentum." before names is ignored */
+} dpt_ckpt_wrap;
+
+typedef struct dpt_ckpt_entry {
+    const char *name; /* unwrapped; the file's */
+    const dpt_st_tensor *t;
+    int used; /* 1 = the graph has it */
+} dpt_ckpt_entry;
+
+typedef struct dpt_ckpt_source {
+    const char *path; /* the caller's */
+    dpt_st_file *file;
+    dpt_ckpt_entry *entry; /* [n], sorted by name */
+    size_t n;
+} dpt_ckpt_source;
+
+/** Open and sort. s may be closed after an error too.
+ *  @return DPL_OK, DPL_EIO, DPL_EDATA (also: two tensors of one unwrapped name), DPL_ENOMEM */
+int dpt_ckpt_open(dpt_ckpt_source *s, const char *path, dpt_ckpt_wrap wrap, dpl_text *why);
+void dpt_ckpt_close(dpt_ckpt_source *s); /* an s of zeros is fine */
+
+dpt_ckpt_entry *dpt_ckpt_find(const dpt_ckpt_source *s, const char *name); /* NULL: not there */
+
+/** p must be there as float32 of its shape; it counts as used then. @return DPL_OK, DPL_EDATA */
+int dpt_ckpt_check(const dpt_ckpt_source *s, const dpt_graph *g, const dpt_param *p, dpl_text *why);
+
+/** DPL_EDATA when the file has a tensor that nothing asked for. */
+int dpt_ckpt_check_unused(const dpt_ckpt_source *s, const dpt_graph *g, dpl_text *why);
+
+/** DPL_EDATA with the text on another number of classes. */
+int dpt_ckpt_refuse_classes(const char *path, int64_t found, int expected, dpl_text *why);
+
+/** Copy what dpt_ckpt_check() found good to its place in flat. */
+void dpt_ckpt_copy(const dpt_ckpt_source *s, const dpt_param *p, float *flat);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
