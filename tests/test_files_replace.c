@@ -225,6 +225,25 @@ static int write_past_limit(const char *path)
     return strstr(why.s, ": cannot write: File too large") ? 0 : 6;
 }
 
+/* A write fails in the middle, then there is room again: a file with a hole, and all later calls
+ * succeed. */
+static int write_past_limit_for_a_moment(const char *path)
+{
+    struct rlimit limit;
+    dpl_text why = { "" };
+    dpl_replace r;
+
+    signal(SIGXFSZ, SIG_IGN);
+    if (getrlimit(RLIMIT_FSIZE, &limit)) return 1;
+    limit.rlim_cur = 1000;
+    if (setrlimit(RLIMIT_FSIZE, &limit) || dpl_replace_open(&r, path, &why)) return 2;
+    for (int i = 0; i < 100000; i++) putc('x', r.f);
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_FSIZE, &limit)) return 3;
+    if (dpl_replace_commit(&r, &why) != DPL_EIO) return 4;
+    return strstr(why.s, ": cannot write: ") ? 0 : 5;
+}
+
 static void failing_write_is_found_at_commit(void **state)
 {
     const char *root = test_tempdir(), *path = test_format("%s/f", root);
@@ -232,6 +251,7 @@ static void failing_write_is_found_at_commit(void **state)
     (void)state;
     test_write_file(path, "old", 3);
     assert_int_equal(in_child(write_past_limit, path), 0);
+    assert_int_equal(in_child(write_past_limit_for_a_moment, path), 0);
     assert_holds(path, "old");
     assert_int_equal(entries(root), 1);
 }
