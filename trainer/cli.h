@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dptrain's command line: the options, what they mean together, and the exit codes. */
+#ifndef DPT_TRAINER_CLI_H
+#define DPT_TRAINER_CLI_H
+
+#include "base/optparse.h"
+#include "base/text.h"
+#include "dpload.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What a run ends with. Functions of the program return one of these; 0 is success. */
+typedef enum dpt_exit {
+    DPT_EXIT_DONE = 0,
+    DPT_EXIT_FAILED = 1, /* diverged, out of memory, could not save */
+    DPT_EXIT_USAGE = 2,
+    DPT_EXIT_DATA = 3,
+    DPT_EXIT_DEVICE = 4,
+    DPT_EXIT_STOPPED = 75,     /* SIGTERM or SIGUSR1, checkpoint saved */
+    DPT_EXIT_INTERRUPTED = 130 /* SIGINT, checkpoint saved */
+} dpt_exit;
+
+/** The exit code that stands for a library status. */
+int dpt_exit_of(int status);
+
+enum { DPT_COLOR_AUTO, DPT_COLOR_ALWAYS, DPT_COLOR_NEVER };
+
+/** Values of the options as the table fills them; strings are borrowed from argv, the environment or
+ *  the options of a resumed run. */
+typedef struct dpt_options {
+    dpl_options load; /* the loader's rows; path, parts and sizes are set by dpt_setup */
+    const char *dir;
+    const char *arch;
+    int epochs;
+    uint64_t steps; /* 0 = no limit */
+    double lr, momentum, weight_decay;
+    int nesterov;
+    int sched; /* dpt_schedule_kind */
+    double step_size, gamma, warmup;
+    int size, resize;
+    const char *devices, *split;
+    int threads;
+    const char *backend;
+    const char *output;
+    int force;
+    const char *resume;
+    int evaluate;
+    int print_freq;
+    uint64_t save_freq; /* steps, 0 = at epoch ends only */
+    int quiet, verbose, json;
+    int color;
+    const char *progress;
+    int print_config, version;
+} dpt_options;
+
+enum { DPT_CLI_MAX = 64 }; /* room for one flag per table row */
+
+/** A parsed command line. */
+typedef struct dpt_cli {
+    dpt_options opt;
+    char given[DPT_CLI_MAX]; /* 1 = set by argv or the environment */
+    char **held;             /* argv made of a resumed run's options; opt may point into it */
+    int n_held;
+} dpt_cli;
+
+/** The table, for help, --print-config, args.json and tests. */
+const dpl_opt_spec *dpt_cli_spec(void);
+/** Position of option `name` in the table; the name must be there. */
+int dpt_cli_index(const char *name);
+/** 1 when option `name` was set by argv or the environment. */
+int dpt_cli_given(const dpt_cli *c, const char *name);
+
+/** Defaults, environment, argv, then the checks that need no files.
+ *  saved / n_saved: options of a resumed run as "--name=value", below argv in rank; NULL = none.
+ *  @return DPT_EXIT_DONE: go on, or *helped is 1: help was written to out; DPT_EXIT_USAGE: why */
+int dpt_cli_parse(dpt_cli *c, int argc, char **argv, char *const *saved, int n_saved, FILE *out,
+                  int *helped, dpl_text *why);
+void dpt_cli_fini(dpt_cli *c);
+
+/** One line per option: its value, and whether it was set or is the default. */
+void dpt_cli_print_config(const dpt_cli *c, FILE *out);
+
+/** The value of --progress: -1 = auto, 0 = none, else seconds. @return 0, or -1 when it is neither */
+int dpt_cli_progress(const char *text, double *seconds);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Passes over the pictures: training, evaluation, simulated training. Each ends early, with
+ * DPT_EXIT_DONE, when a signal arrived; the caller looks at dpt_interrupt_signal(). */
+#ifndef DPT_TRAINER_LOOP_H
+#define DPT_TRAINER_LOOP_H
+
+#include "trainer/run.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The next batch of l. Waits in slices, so that a signal ends the wait within 100 ms.
+ *  streams as in dpl_next_on(). @return as dpl_next_on(); DPL_ECANCELED also after a signal */
+int dpt_loop_next(dpt_run *r, dpl_loader *l, void *const *streams, dpl_batch *b,
+                  const dpt_pass *pass);
+/** Name pictures that were refused or warned about since the last call. */
+void dpt_loop_name_bad(dpt_run *r, dpl_loader *l, uint64_t *named);
+/** The exit code and text for a loader's failure. */
+int dpt_loop_data_error(dpt_run *r, dpl_loader *l, int status, dpl_text *why);
+
+/** 1 when --steps optimizer steps are done. */
+int dpt_loop_steps_done(const dpt_run *r);
+/** The pass of the epoch that progress stands in, with what a resumed run has done of it. */
+void dpt_loop_train_pass(const dpt_run *r, dpt_pass *pass);
+/** Train to the end of the epoch, to --steps, or to a signal; progress is kept up to date, and steps
+ *  on to the next epoch at the end. */
+int dpt_loop_train(dpt_run *r, dpt_pass *pass, dpl_text *why);
+/** Evaluate every validation picture once. */
+int dpt_loop_evaluate(dpt_run *r, dpt_pass *pass, dpl_text *why);
+/** The whole of a run on simulated devices. */
+int dpt_loop_simulate(dpt_run *r, dpl_text *why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

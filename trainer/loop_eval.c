@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Evaluation: every validation picture once, counts summed over devices and batches, divided at the
+ * end. No average of averages. */
+#include "base/clock.h"
+#include "trainer/interrupt.h"
+#include "trainer/loop.h"
+
+#include <string.h>
+
+enum { MAX_DEVICES = 256 };
+
+static int step(dpt_run *r, dpt_pass *pass, const dpl_batch *b, int64_t t0, int64_t t1,
+                dpl_text *why)
+{
+    dpt_team_part part[MAX_DEVICES];
+    dpt_sums sums = { 0 };
+    int64_t t2;
+    int err;
+
+    for (int i = 0; i < b->parts; i++)
+        part[i] = (dpt_team_part){ b->part[i].pixels, b->part[i].labels, b->part[i].n };
+    if (b->n && (err = dpt_team_evaluate(r->team, part, &sums, why))) return dpt_exit_of(err);
+    t2 = dpl_now_ns();
+    dpt_pass_step(pass, &sums, b->planned, (double)(t2 - t0) / 1e9, (double)(t1 - t0) / 1e9,
+                  (double)(t2 - t1) / 1e9);
+    dpt_report_step(r->report, pass);
+    return DPT_EXIT_DONE;
+}
+
+int dpt_loop_evaluate(dpt_run *r, dpt_pass *pass, dpl_text *why)
+{
+    int rc = DPT_EXIT_DONE;
+
+    dpt_report_begin(r->report, pass);
+    while (!rc) {
+        const int64_t t0 = dpl_now_ns();
+        dpl_batch b;
+        const int err = dpt_loop_next(r, r->val, NULL, &b, pass);
+
+        if (err == DPL_EOF || err == DPL_ECANCELED) break;
+        if (err) {
+            rc = dpt_loop_data_error(r, r->val, err, why);
+            break;
+        }
+        rc = step(r, pass, &b, t0, dpl_now_ns(), why);
+        dpl_release(r->val, &b, NULL);
+        dpt_loop_name_bad(r, r->val, &r->named_val);
+    }
+    dpt_report_wipe(r->report);
+    return rc;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run on simulated devices: batches are loaded and uploaded as for an accelerator, a step is its
+ * modelled time. Nothing is learned; what comes out is how fast the loader feeds such a device, and
+ * the share of its time that the device stands without data. */
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "device/device.h"
+#include "trainer/interrupt.h"
+#include "trainer/loop.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A batch is asked for when its device has nothing left to do (`asked`) and is there when the stream
+ * gets past the copy (`begin`): the time between is what the device lost, however far ahead the host
+ * queues. Both run on the stream, in order. */
+typedef struct sim_device {
+    dpl_device *device;
+    dpl_stream *stream;
+    int64_t idle_since;       /* stream's thread only */
+    _Atomic int64_t wait_ns;  /* summed; written by the stream, read by the loop */
+    _Atomic int64_t first_ns; /* the first step's begin; 0 = none yet */
+} sim_device;
+
+static void asked(void *arg)
+{
+    sim_device *d = arg;
+
+    d->idle_since = dpl_now_ns();
+}
+
+static void begin(void *arg)
+{
+    sim_device *d = arg;
+    const int64_t now = dpl_now_ns();
+
+    if (atomic_load(&d->first_ns))
+        atomic_fetch_add(&d->wait_ns, now - d->idle_since);
+    else
+        atomic_store(&d->first_ns, now); /* filling the pipeline is not counted as waiting */
+}
+
+static void close_devices(sim_device *d, int n)
+{
+    for (int i = 0; d && i < n; i++) {
+        dpl_stream_destroy(&d[i].stream);
+        dpl_device_close(&d[i].device);
+    }
+    free(d);
+}
+
+static int open_devices(const dpt_run *r, sim_device **out, dpl_text *why)
+{
+    sim_device *d = dpl_calloc((size_t)r->devices, sizeof *d);
+    int err = DPL_OK;
+
+    *out = d;
+    if (!d) return dpl_fail(why, DPT_EXIT_FAILED, "out of memory");
+    for (int i = 0; i < r->devices && !err; i++) {
+        err = dpl_device_open(&d[i].device, r->device[i], why);
+        if (!err) err = dpl_stream_create(d[i].device, &d[i].stream, "compute", why);
+    }
+    return dpt_exit_of(err);
+}
+
+static int sync_all(sim_device *d, int n, dpl_text *why)
+{
+    for (int i = 0; i < n; i++)
+        if (dpl_stream_sync(d[i].stream))
+            return dpl_fail(why, DPT_EXIT_DEVICE, "%s: a queued step failed",
+                            dpl_device_name(d[i].device));
+    return DPT_EXIT_DONE;
+}
+
+/* Mean over the devices of what they lost since `before`. */
+static double lost_s(sim_device *d, int n)
+{
+    int64_t sum = 0;
+
+    for (int i = 0; i < n; i++) sum += atomic_load(&d[i].wait_ns);
+    return (double)sum / 1e9 / n;
+}
+
+static int simulate_epoch(dpt_run *r, sim_device *d, dpt_pass *pass, dpl_text *why)
+{
+    void *streams[256];
+    double lost = lost_s(d, r->devices);
+    int64_t last = dpl_now_ns();
+    int rc = DPT_EXIT_DONE;
+
+    for (int i = 0; i < r->devices; i++) streams[i] = d[i].stream;
+    dpt_report_begin(r->report, pass);
+    while (!rc && !dpt_loop_steps_done(r)) {
+        dpt_sums none = { 0 };
+        dpl_batch b;
+        double now_lost;
+        int64_t now;
+        int err;
+
+        for (int i = 0; i < r->devices; i++) dpl_stream_launch(d[i].stream, asked, &d[i], 0);
+        err = dpt_loop_next(r, r->train, streams, &b, pass);
+        if (err == DPL_EOF || err == DPL_ECANCELED) break;
+        if (err) {
+            rc = dpt_loop_data_error(r, r->train, err, why);
+            break;
+        }
+        for (int i = 0; i < b.parts; i++)
+            if (b.part[i].n)
+                dpl_stream_launch(d[i].stream, begin, &d[i], dpl_device_step_ns(d[i].device));
+        none.n = b.n;
+        r->progress.step += b.n > 0;
+        now = dpl_now_ns();
+        now_lost = lost_s(d, r->devices);
+        dpt_pass_step(pass, &none, b.planned, (double)(now - last) / 1e9, now_lost - lost, 0);
+        last = now;
+        lost = now_lost;
+        dpl_release(r->train, &b, streams);
+        dpt_loop_name_bad(r, r->train, &r->named_train);
+        dpt_report_step(r->report, pass);
+    }
+    dpt_report_wipe(r->report);
+    return rc;
+}
+
+/* The last steps are still queued when the loop ends; their time belongs to the epoch. */
+static int finish_epoch(dpt_run *r, sim_device *d, dpt_pass *pass, double lost, int64_t began,
+                        dpl_text *why)
+{
+    char a[32], b[32];
+    int64_t first = 0;
+    int rc = sync_all(d, r->devices, why);
+
+    if (rc) return rc;
+    for (int i = 0; i < r->devices; i++) {
+        const int64_t f = atomic_load(&d[i].first_ns);
+        if (f && (!first || f < first)) first = f;
+    }
+    if (first > began) began = first; /* the first epoch: from the first step on */
+    pass->time = (double)(dpl_now_ns() - began) / 1e9;
+    pass->wait = lost_s(d, r->devices) - lost;
+    dpt_report_result(r->report,
+                      "epoch %lld/%lld (simulated): %s images in %s, %.0f images/s, waiting for "
+                      "data %.1f %% of the time",
+                      (long long)pass->epoch + 1, (long long)pass->epochs,
+                      dpt_format_count(a, (uint64_t)pass->images_here),
+                      dpt_format_duration(b, pass->time), dpt_pass_rate(pass),
+                      100 * dpt_pass_wait_share(pass));
+    r->last_train = *pass;
+    return DPT_EXIT_DONE;
+}
+
+int dpt_loop_simulate(dpt_run *r, dpl_text *why)
+{
+    sim_device *d = NULL;
+    int rc = open_devices(r, &d, why);
+
+    for (int e = 0; !rc && e < r->opt->epochs && !dpt_loop_steps_done(r); e++) {
+        const double lost = lost_s(d, r->devices);
+        const int64_t began = dpl_now_ns();
+        dpt_pass pass;
+
+        dpt_loop_train_pass(r, &pass);
+        pass.kind = DPT_PASS_SIM;
+        rc = simulate_epoch(r, d, &pass, why);
+        if (!rc && pass.steps) rc = finish_epoch(r, d, &pass, lost, began, why);
+        if (dpt_interrupt_signal()) break;
+        r->progress.epoch++;
+    }
+    if (d) sync_all(d, r->devices, NULL);
+    dpl_close(&r->train); /* its copies wait on these streams */
+    close_devices(d, r->devices);
+    if (!rc && dpt_interrupt_signal())
+        rc = dpl_fail(why, dpt_interrupt_exit(dpt_interrupt_signal(), 0), "stopped by %s",
+                      dpt_interrupt_name(dpt_interrupt_signal()));
+    return rc;
+}

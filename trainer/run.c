@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run from its options to its exit code. */
+#include "trainer/run.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "trainer/loop.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int is_folder(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* The folder of a checkpoint path; a run folder is its own. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder;
+
+    if (is_folder(path)) return dpl_strdup(path);
+    if (!slash) return dpl_strdup(".");
+    if (!(folder = dpl_strdup(path))) return NULL;
+    folder[slash == path ? 1 : slash - path] = '\0';
+    return folder;
+}
+
+/* Options that the checkpoint knows and nobody else said. */
+static void take_from_peek(dpt_run *r)
+{
+    if (!dpt_cli_given(r->cli, "arch") && r->peek.arch) r->opt->arch = r->peek.arch;
+    if (!dpt_cli_given(r->cli, "size") && r->peek.width > 0) r->opt->size = r->peek.width;
+}
+
+int dpt_run_resume(dpt_run *r, dpl_text *why)
+{
+    char **saved = NULL;
+    int n = 0, helped, rc, err;
+
+    if (!r->opt->resume) return DPT_EXIT_DONE;
+    if (!(r->resume_folder = folder_of(r->opt->resume)))
+        return dpl_fail(why, DPT_EXIT_FAILED, "out of memory");
+    if ((err = dpt_checkpoint_peek_open(&r->peek, r->opt->resume, why))) {
+        if (err == DPL_EIO)
+            dpt_report_note(r->report, "=> no checkpoint found at '%s'", r->opt->resume);
+        return err == DPL_ENOMEM ? DPT_EXIT_FAILED : DPT_EXIT_DATA;
+    }
+    dpt_report_note(r->report, "=> loading checkpoint '%s'", r->opt->resume);
+    if (dpt_runlog_saved(r->resume_folder, &saved, &n, why)) {
+        dpt_runlog_saved_free(saved, n);
+        return DPT_EXIT_DATA;
+    }
+    rc = dpt_cli_parse(r->cli, r->argc, r->argv, saved, n, stdout, &helped, why);
+    r->saved_options = saved; /* options point into them */
+    r->n_saved_options = n;
+    if (!rc) take_from_peek(r);
+    return rc;
+}
+
+static void release(dpt_run *r)
+{
+    dpt_team_destroy(&r->team);
+    dpl_close(&r->train);
+    dpl_close(&r->val);
+    dpt_graph_destroy(&r->graph);
+    dpt_checkpoint_peek_free(&r->peek);
+    dpt_runlog_close(&r->log, NULL);
+    dpt_runlog_saved_free(r->saved_options, r->n_saved_options);
+    free(r->params);
+    free(r->momentum);
+    free(r->buffers);
+    free(r->device);
+    free(r->weight);
+    free(r->part);
+    free(r->part_most);
+    free(r->train_path);
+    free(r->val_path);
+    free(r->resume_folder);
+    free(r->folder);
+}
+
+static void say_loaded(const dpt_run *r)
+{
+    if (r->resumed && r->progress.sample)
+        dpt_report_note(
+            r->report, "=> loaded checkpoint '%s' (epoch %lld, and %llu pictures of the next)",
+            r->opt->resume, (long long)r->progress.epoch, (unsigned long long)r->progress.sample);
+    else if (r->resumed)
+        dpt_report_note(r->report, "=> loaded checkpoint '%s' (epoch %lld)", r->opt->resume,
+                        (long long)r->progress.epoch);
+    else if (r->opt->resume)
+        dpt_report_note(r->report, "=> loaded checkpoint '%s'", r->opt->resume);
+}
+
+/* Everything that can be refused is refused here, before the first step. */
+static int prepare(dpt_run *r, dpl_text *why)
+{
+    int rc;
+
+    if ((rc = dpt_run_resume(r, why)) || (rc = dpt_run_devices(r, why)) ||
+        (rc = dpt_run_data(r, why)))
+        return rc;
+    if (r->sim) return DPT_EXIT_DONE;
+    dpt_report_note(r->report, "=> creating model '%s'", r->opt->arch);
+    if ((rc = dpt_run_model(r, why))) return rc;
+    say_loaded(r);
+    return r->opt->evaluate ? DPT_EXIT_DONE : dpt_run_folder(r, why);
+}
+
+int dpt_run_main(dpt_cli *cli, int argc, char **argv, dpt_report *report, dpl_text *why)
+{
+    dpt_run r = { .cli = cli, .opt = &cli->opt, .report = report, .argc = argc, .argv = argv };
+    int rc;
+
+    r.started_ns = dpl_now_ns();
+    if ((rc = prepare(&r, why))) goto done;
+    dpt_run_first_lines(&r);
+    if (r.sim)
+        rc = dpt_loop_simulate(&r, why);
+    else if (r.opt->evaluate)
+        rc = dpt_run_evaluate(&r, why);
+    else
+        rc = dpt_run_train(&r, why);
+    if (dpt_runlog_close(&r.log, rc ? NULL : why) && !rc) rc = DPT_EXIT_FAILED;
+    if (r.opt->json) dpt_run_result(&r, rc, report->out);
+done:
+    release(&r);
+    return rc;
+}

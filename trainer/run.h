@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run of dptrain: its devices, data, model and files, put together step by step from the options.
+ * Every function returns a dpt_exit and, unless it is DPT_EXIT_DONE, the text of what went wrong. */
+#ifndef DPT_TRAINER_RUN_H
+#define DPT_TRAINER_RUN_H
+
+#include "dpload.h"
+#include "trainer/backend.h"
+#include "trainer/checkpoint.h"
+#include "trainer/cli.h"
+#include "trainer/graph.h"
+#include "trainer/parallel.h"
+#include "trainer/report.h"
+#include "trainer/runlog.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dpt_run {
+    dpt_cli *cli;
+    dpt_options *opt; /* of cli */
+    dpt_report *report;
+    int argc;
+    char **argv; /* as the program got them, for args.json */
+
+    /* devices */
+    const char *device_text; /* the list as the loader takes it */
+    char **device;           /* [devices], one allocation */
+    int devices;
+    int *weight;    /* [devices], or NULL = even */
+    int *part;      /* [devices] samples of each in a full batch */
+    int *part_most; /* [devices] no batch gives a device more than this */
+    int sim;        /* 1 = simulated: nothing is learned */
+
+    /* data */
+    char *train_path, *val_path; /* NULL = none */
+    int subsets;                 /* 1 = both are parts of one folder (--val-split) */
+    dpl_loader *train, *val;
+    dpl_info train_info, val_info;
+    uint64_t named_train, named_val; /* entries of the bad lists already named */
+
+    /* model */
+    const dpt_backend *backend;
+    dpt_graph *graph;
+    float *params, *momentum, *buffers;
+    dpt_team *team;
+    dpt_checkpoint_peek peek; /* of the checkpoint that is resumed */
+    dpt_progress progress;
+    int64_t batches_tracked;
+    int resumed; /* 1 = progress comes from a checkpoint */
+    int saved;   /* 1 = a checkpoint of this process is on disk */
+
+    /* files */
+    char *resume_folder;  /* that holds the checkpoint of --resume */
+    char **saved_options; /* of its run; opt points into them */
+    int n_saved_options;
+    char *folder; /* NULL = nothing is written */
+    dpt_runlog log;
+
+    /* results */
+    dpt_pass last_train, last_val;
+    int64_t started_ns;
+} dpt_run;
+
+/** Look at --resume: where it lies, and the options its run was started with. Parses again. */
+int dpt_run_resume(dpt_run *r, dpl_text *why);
+/** Device list, split, sizes of the parts. */
+int dpt_run_devices(dpt_run *r, dpl_text *why);
+/** Find train and val, open the loaders. */
+int dpt_run_data(dpt_run *r, dpl_text *why);
+/** Graph, initial or loaded weights, team; the self-check of the backend. */
+int dpt_run_model(dpt_run *r, dpl_text *why);
+/** Choose, create and probe the run folder, open the logs, write args.json. */
+int dpt_run_folder(dpt_run *r, dpl_text *why);
+/** The first lines: what was understood. */
+void dpt_run_first_lines(dpt_run *r);
+
+/** Save the run's state as model.safetensors of the run folder. */
+int dpt_run_save(dpt_run *r, dpl_text *why);
+/** Save the weights alone as best.safetensors. */
+int dpt_run_save_best(dpt_run *r, dpl_text *why);
+
+/** Train to the end, to --steps or to a signal. */
+int dpt_run_train(dpt_run *r, dpl_text *why);
+/** Evaluate the loaded weights. */
+int dpt_run_evaluate(dpt_run *r, dpl_text *why);
+/** The results as one JSON object; code: what the run ends with. */
+void dpt_run_result(const dpt_run *r, int code, FILE *out);
+
+/** The whole program after the command line was parsed. */
+int dpt_run_main(dpt_cli *cli, int argc, char **argv, dpt_report *report, dpl_text *why);
+
+/** Labels of the run: the training map, or the checkpoint's when only evaluating. */
+const char *const *dpt_run_class_names(const dpt_run *r);
+int dpt_run_classes(const dpt_run *r);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first lines of a run: what was understood, in words. */
+#include "base/cpu.h"
+#include "base/thread.h"
+#include "trainer/run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *plural(long long n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* snprintf behind what is in buf already; what does not fit is left out. */
+static void add(char *buf, size_t len, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#include <stdarg.h>
+static void add(char *buf, size_t len, const char *format, ...)
+{
+    const size_t at = strlen(buf);
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(buf + at, len - at, format, ap);
+    va_end(ap);
+}
+
+/* "2 loader threads, 2 devices (cpu, cpu; 1 compute thread each), batch 64 per step = 32 + 32" */
+static void line_split(const dpt_run *r, const dpl_info *info)
+{
+    char s[4096] = "";
+    const int same =
+        !r->team || dpt_team_threads(r->team, 0) == dpt_team_threads(r->team, r->devices - 1);
+
+    add(s, sizeof s, "%d loader thread%s, %d device%s (", info->workers, plural(info->workers),
+        r->devices, plural(r->devices));
+    for (int i = 0; i < r->devices; i++)
+        add(s, sizeof s, "%s%s", i ? (i > 7 && i < r->devices - 1 ? "" : ", ") : "",
+            i > 7 && i < r->devices - 1 ? "" : r->device[i]);
+    if (r->team && same) {
+        const int t = dpt_team_threads(r->team, 0);
+        add(s, sizeof s, "; %d compute thread%s%s", t, plural(t), r->devices > 1 ? " each" : "");
+    } else if (r->team) {
+        add(s, sizeof s, "; compute threads ");
+        for (int i = 0; i < r->devices; i++)
+            add(s, sizeof s, "%s%d", i ? " + " : "", dpt_team_threads(r->team, i));
+    }
+    add(s, sizeof s, "), batch %d per step", r->opt->load.batch);
+    for (int i = 0; r->devices > 1 && i < r->devices; i++)
+        add(s, sizeof s, "%s%d", i ? " + " : " = ", r->part[i]);
+    dpt_report_note(r->report, "%s", s);
+}
+
+static void line_data(const dpt_run *r, const char *what, const char *path, const dpl_info *d)
+{
+    char a[32], names[512] = "";
+
+    for (int i = 0; i < d->classes && strlen(names) < 60; i++)
+        add(names, sizeof names, "%s%s", i ? ", " : "", d->class_names[i]);
+    dpt_report_note(r->report, "%s %s: %s picture%s, %d class%s (%s%s)", what, path,
+                    dpt_format_count(a, d->samples), plural((long long)d->samples), d->classes,
+                    d->classes == 1 ? "" : "es", names, strlen(names) >= 60 ? ", …" : "");
+    if (d->ignored_files)
+        dpt_report_note(
+            r->report, "%s %s: %llu file%s ignored that %s no picture by name, such as %s", what,
+            path, (unsigned long long)d->ignored_files, plural((long long)d->ignored_files),
+            d->ignored_files == 1 ? "is" : "are", d->ignored_example ? d->ignored_example : "?");
+    if (d->dropped)
+        dpt_report_note(r->report, "%s %s: --drop-last leaves out %llu pictures of each epoch",
+                        what, path, (unsigned long long)d->dropped);
+}
+
+/* Classes without a validation picture: not an error, but worth knowing. */
+static void line_missing(const dpt_run *r)
+{
+    char names[512] = "";
+    int missing = 0;
+
+    for (int i = 0; i < r->val_info.classes; i++) {
+        if (r->val_info.class_counts[i]) continue;
+        if (missing++ < 8)
+            add(names, sizeof names, "%s%s", *names ? ", " : "", r->val_info.class_names[i]);
+    }
+    if (missing)
+        dpt_report_note(r->report, "val %s: no pictures of %d of %d classes: %s%s", r->val_path,
+                        missing, r->val_info.classes, names, missing > 8 ? ", …" : "");
+}
+
+static void line_model(const dpt_run *r)
+{
+    const dpt_graph *g = r->graph;
+    char a[32];
+
+    dpt_report_note(r->report,
+                    "model: %s parameters, input 3 x %d x %d, %d classes, backend %s (%s)",
+                    dpt_format_count(a, g->param_floats), r->opt->size, r->opt->size, g->classes,
+                    r->backend->name, dpl_cpu_name(dpl_cpu_flags()));
+}
+
+static void lines_memory(const dpt_run *r, const char *what, const dpl_info *d)
+{
+    char a[32], b[32], c[32];
+
+    dpt_report_detail(r->report, "memory: %s loader %s slots + %s scratch (%d threads) + %s index",
+                      what, dpt_format_bytes(a, (double)d->slot_bytes),
+                      dpt_format_bytes(b, (double)d->scratch_bytes * d->workers), d->workers,
+                      dpt_format_bytes(c, (double)d->index_bytes));
+}
+
+static void lines_verbose(const dpt_run *r)
+{
+    const char *why = "";
+    const int cores = dpl_cpus_usable(&why);
+    char a[32], b[32];
+
+    dpt_report_detail(r->report, "cores: %d usable (%s)", cores, why);
+    if (r->train) lines_memory(r, "train", &r->train_info);
+    if (r->val) lines_memory(r, "val", &r->val_info);
+    if (!r->graph) return;
+    dpt_report_detail(
+        r->report, "memory: weights, momentum and buffers %s, gradients %s per device",
+        dpt_format_bytes(a, 4.0 * (double)(2 * r->graph->param_floats + r->graph->buffer_floats)),
+        dpt_format_bytes(b, 4.0 * (double)r->graph->param_floats));
+    if (!r->report->verbose) return;
+    for (int i = 0;; i++) {
+        int fallback = 0;
+        const char *line = dpt_team_describe(r->team, i, &fallback);
+
+        if (!line) break;
+        dpt_report_detail(r->report, "%s%s", line, fallback ? " (slow reference code)" : "");
+    }
+}
+
+static void line_plan(const dpt_run *r)
+{
+    static const char *const sched[] = { "step", "cosine", "const" };
+    const dpt_options *o = r->opt;
+
+    dpt_report_note(r->report,
+                    "train: %d epoch%s of %llu steps, SGD lr %g (%s), momentum %g%s, weight decay "
+                    "%g, seed %llu",
+                    o->epochs, plural(o->epochs), (unsigned long long)r->train_info.batches, o->lr,
+                    sched[o->sched], o->momentum, o->nesterov ? " (Nesterov)" : "", o->weight_decay,
+                    (unsigned long long)o->load.seed);
+    if (r->folder) dpt_report_note(r->report, "output: %s", r->folder);
+}
+
+void dpt_run_first_lines(dpt_run *r)
+{
+    line_split(r, r->train ? &r->train_info : &r->val_info);
+    if (r->train)
+        line_data(r, r->subsets ? "train part of" : "train", r->train_path, &r->train_info);
+    if (r->val) {
+        line_data(r, r->subsets ? "val part of" : "val", r->val_path, &r->val_info);
+        line_missing(r);
+    } else if (!r->sim) {
+        dpt_report_note(r->report, "val: none, so accuracy is not measured; --val-split 10%% sets "
+                                   "pictures apart for it");
+    }
+    if (r->sim)
+        dpt_report_note(r->report,
+                        "simulated devices: steps are modelled time; nothing is learned, "
+                        "no model is written");
+    if (r->graph) line_model(r);
+    if (r->train && !r->sim) line_plan(r);
+    lines_verbose(r);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The network of a run: graph, weights (new or from a checkpoint), replicas, and its checkpoints. */
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "trainer/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int allocate(dpt_run *r, dpl_text *why)
+{
+    const size_t p = r->graph->param_floats, b = r->graph->buffer_floats;
+
+    r->params = dpl_alloc_aligned(p, sizeof(float));
+    r->momentum = dpl_alloc_aligned(p, sizeof(float));
+    r->buffers = dpl_alloc_aligned(b ? b : 1, sizeof(float));
+    if (!r->params || !r->momentum || !r->buffers)
+        return dpl_fail(why, DPT_EXIT_FAILED, "out of memory for %s: %zu parameters",
+                        r->graph->arch, p);
+    memset(r->momentum, 0, p * sizeof(float));
+    return DPT_EXIT_DONE;
+}
+
+static void fill_checkpoint(dpt_run *r, dpt_checkpoint *c)
+{
+    memset(c, 0, sizeof *c);
+    c->graph = r->graph;
+    c->params = r->params;
+    c->momentum = r->momentum;
+    c->buffers = r->buffers;
+    c->batches_tracked = r->batches_tracked;
+    c->progress = r->progress;
+    c->class_names = dpt_run_class_names(r);
+    c->height = c->width = r->opt->size;
+}
+
+static int load(dpt_run *r, dpl_text *why)
+{
+    const int whole = !r->opt->evaluate;
+    dpt_checkpoint c;
+    int err;
+
+    fill_checkpoint(r, &c);
+    if (!whole) c.momentum = NULL;
+    if ((err = dpt_checkpoint_load(&c, r->opt->resume, whole, why)))
+        return err == DPL_ENOMEM ? DPT_EXIT_FAILED : DPT_EXIT_DATA;
+    r->batches_tracked = c.batches_tracked;
+    if (!whole) return DPT_EXIT_DONE;
+    if (c.progress.seed != r->opt->load.seed)
+        return dpl_fail(why, DPT_EXIT_USAGE,
+                        "--seed %llu: the run in %s has seed %llu; order and augmentation would "
+                        "change: leave --seed out",
+                        (unsigned long long)r->opt->load.seed, r->opt->resume,
+                        (unsigned long long)c.progress.seed);
+    r->progress = c.progress;
+    r->resumed = 1;
+    return DPT_EXIT_DONE;
+}
+
+/* The loader goes on at the position of the checkpoint. */
+static int place_loader(dpt_run *r, dpl_text *why)
+{
+    const dpl_state st = { (uint64_t)r->progress.epoch, r->progress.sample, r->train_info.samples,
+                           r->progress.seed };
+    const int err = dpl_state_set(r->train, &st);
+
+    if (!err) return DPT_EXIT_DONE;
+    dpl_fail(why, err, "--resume %s: %s", r->opt->resume, dpl_error_text(r->train));
+    return err == DPL_EINVAL ? DPT_EXIT_DATA : dpt_exit_of(err);
+}
+
+static int create_team(dpt_run *r, dpl_text *why)
+{
+    const dpt_team_options t = { r->backend,      r->graph,  r->devices,  r->part_most,
+                                 r->opt->threads, r->params, r->momentum, r->buffers };
+    const int err = dpt_team_create(&r->team, &t, why);
+
+    return err == DPL_EINVAL ? DPT_EXIT_FAILED : dpt_exit_of(err);
+}
+
+/* A convolution on a reference implementation is hundreds of times slower and otherwise silent. */
+static void self_check(dpt_run *r)
+{
+    char names[512] = "";
+    size_t at = 0;
+    int found = 0;
+
+    if (!strcmp(r->backend->name, "ref")) {
+        dpt_report_warn(r->report, "backend ref is plain C for checking, far slower than oneDNN%s",
+                        strcmp(r->opt->backend, "ref") ? ": this build has no other" : "");
+        return;
+    }
+    for (int i = 0;; i++) {
+        int fallback = 0;
+        const char *line = dpt_team_describe(r->team, i, &fallback);
+
+        if (!line) break;
+        if (!fallback) continue;
+        if (found++ < 4 && at < sizeof names)
+            at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at ? "; " : "", line);
+    }
+    if (found)
+        dpt_report_warn(r->report,
+                        "%d operations run on slow reference code of %s: %s%s; choose another "
+                        "--size (a multiple of 32) or a newer oneDNN",
+                        found, r->backend->name, names, found > 4 ? "; …" : "");
+}
+
+int dpt_run_model(dpt_run *r, dpl_text *why)
+{
+    int rc;
+
+    if (!(r->backend = dpt_backend_find(r->opt->backend, why))) return DPT_EXIT_USAGE;
+    rc = dpt_graph_build(&r->graph, r->opt->arch, dpt_run_classes(r), r->opt->size, r->opt->size,
+                         why);
+    if (rc) return dpt_exit_of(rc);
+    r->progress = (dpt_progress){ .best_top1 = -1, .best_epoch = -1, .seed = r->opt->load.seed };
+    if ((rc = allocate(r, why))) return rc;
+    dpt_graph_init(r->graph, r->opt->load.seed, r->params, r->buffers);
+    if (r->opt->resume && (rc = load(r, why))) return rc;
+    if (r->resumed && (rc = place_loader(r, why))) return rc;
+    if ((rc = create_team(r, why))) return rc;
+    self_check(r);
+    return DPT_EXIT_DONE;
+}
+
+static int save(dpt_run *r, const char *name, int with_state, dpl_text *why)
+{
+    dpt_checkpoint c;
+    const int64_t began = dpl_now_ns();
+    int err;
+
+    fill_checkpoint(r, &c);
+    if ((err = dpt_checkpoint_save(&c, r->folder, name, with_state, why))) {
+        dpl_text_prefix(why, "not saved: ");
+        return DPT_EXIT_FAILED;
+    }
+    dpt_report_detail(r->report, "saved %s/%s in %.2f s", r->folder, name,
+                      (double)(dpl_now_ns() - began) / 1e9);
+    return DPT_EXIT_DONE;
+}
+
+int dpt_run_save(dpt_run *r, dpl_text *why)
+{
+    const int rc = save(r, "model.safetensors", 1, why);
+
+    if (!rc) r->saved = 1;
+    return rc;
+}
+
+int dpt_run_save_best(dpt_run *r, dpl_text *why)
+{
+    return save(r, "best.safetensors", 0, why);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Epoch after epoch: train, evaluate, save, write down, say; and what ends a run early. */
+#include "trainer/interrupt.h"
+#include "trainer/loop.h"
+
+#include <string.h>
+
+/* One line per epoch: what it came to. */
+static void summarize(dpt_run *r, const dpt_epoch_row *row, const char *note)
+{
+    const dpt_pass *t = row->train;
+    const dpt_sums *v = &row->val->total;
+    char val[160] = "", a[32];
+
+    if (row->val->batch) {
+        dpt_report_result(r->report, " *   Acc@1 %.3f Acc@5 %.3f", dpt_percent(v->top1, v->n),
+                          dpt_percent(v->top5, v->n));
+        snprintf(val, sizeof val, ", val loss %.4f top-1 %.2f top-5 %.2f (%lld pictures)",
+                 dpt_mean_loss(v), dpt_percent(v->top1, v->n), dpt_percent(v->top5, v->n),
+                 (long long)v->n);
+    }
+    dpt_report_result(r->report,
+                      "epoch %lld/%lld%s: %s, %.1f images/s, waiting for data %.1f %%, train loss "
+                      "%.4f top-1 %.2f%s; read %lld, refused %llu, warned %llu",
+                      (long long)t->epoch + 1, (long long)t->epochs, note,
+                      dpt_format_duration(a, row->seconds), dpt_pass_rate(t),
+                      100 * dpt_pass_wait_share(t), dpt_mean_loss(&t->total),
+                      dpt_percent(t->total.top1, t->total.n), val, (long long)t->total.n,
+                      (unsigned long long)row->refused, (unsigned long long)row->warned);
+}
+
+static void count_bad(const dpt_run *r, uint64_t *refused, uint64_t *warned)
+{
+    dpl_loader *const l[] = { r->train, r->val };
+
+    *refused = *warned = 0;
+    for (int i = 0; i < 2; i++) {
+        dpl_stats s = { .size = sizeof s };
+
+        if (!l[i]) continue;
+        dpl_stats_get(l[i], &s);
+        *refused += s.bad;
+        *warned += s.warned;
+    }
+}
+
+static void start_val_pass(const dpt_run *r, int64_t epoch, dpt_pass *val)
+{
+    memset(val, 0, sizeof *val);
+    val->kind = DPT_PASS_TEST;
+    val->epoch = epoch;
+    val->epochs = r->opt->epochs;
+    val->batches = r->val_info.batches;
+    val->images_all = r->val_info.samples;
+}
+
+/* Evaluate behind a trained pass, write the epoch down, save. partial: --steps ended it half way. */
+static int finish_epoch(dpt_run *r, const dpt_pass *train, int partial, dpl_text *why)
+{
+    dpt_progress *p = &r->progress;
+    dpt_pass val;
+    dpt_epoch_row row = { .train = train, .val = &val, .step = p->step };
+    double top1;
+    int rc;
+
+    start_val_pass(r, train->epoch, &val);
+    if (r->val) {
+        if ((rc = dpt_loop_evaluate(r, &val, why)) || dpt_interrupt_signal()) return rc;
+        if (dpt_runlog_eval(&r->log, &val, p->step, why)) return DPT_EXIT_FAILED;
+    }
+    row.seconds = train->time + val.time;
+    count_bad(r, &row.refused, &row.warned);
+    top1 = dpt_percent(val.total.top1, val.total.n);
+    if (!partial) {
+        p->evaluated = 1;
+        p->train_loss = 0;
+        p->train_n = p->train_top1 = p->train_top5 = 0;
+        if (r->val && top1 > p->best_top1) {
+            p->best_top1 = top1;
+            p->best_epoch = train->epoch;
+            if ((rc = dpt_run_save_best(r, why))) return rc;
+        }
+    }
+    if (dpt_runlog_epoch(&r->log, &row, why)) return DPT_EXIT_FAILED;
+    if ((rc = dpt_run_save(r, why))) return rc;
+    r->last_train = *train;
+    r->last_val = val;
+    summarize(r, &row, partial ? " (ended by --steps)" : "");
+    return DPT_EXIT_DONE;
+}
+
+/* A signal ended the loops: the state goes to disk. */
+static int stop(dpt_run *r, dpl_text *why)
+{
+    const int sig = dpt_interrupt_signal();
+    int rc = dpt_run_save(r, why);
+
+    if (rc) return rc;
+    return dpl_fail(why, dpt_interrupt_exit(sig, 1),
+                    "stopped by %s: checkpoint saved (epoch %lld, %llu of %llu pictures); go on "
+                    "with --resume %s",
+                    dpt_interrupt_name(sig), (long long)r->progress.epoch + 1,
+                    (unsigned long long)r->progress.sample,
+                    (unsigned long long)r->train_info.samples, r->folder);
+}
+
+/* The data ran out of usable pictures: what was learned so far is kept. */
+static int keep_and_fail(dpt_run *r, int rc)
+{
+    dpl_text other; /* the first failure is the one to report */
+
+    if (rc == DPT_EXIT_DATA && r->progress.step > 0 && !dpt_run_save(r, &other))
+        dpt_report_note(r->report, "checkpoint saved in %s", r->folder);
+    return rc;
+}
+
+static int all_done(const dpt_run *r)
+{
+    const dpt_progress *p = &r->progress;
+
+    return dpt_loop_steps_done(r) || (p->epoch >= r->opt->epochs && p->evaluated);
+}
+
+int dpt_run_train(dpt_run *r, dpl_text *why)
+{
+    dpt_progress *p = &r->progress;
+    dpt_pass pass;
+    int rc = DPT_EXIT_DONE;
+
+    if (all_done(r)) {
+        dpt_report_note(r->report, "nothing left to do: %lld of %d epochs, %lld steps are done",
+                        (long long)p->epoch, r->opt->epochs, (long long)p->step);
+        return DPT_EXIT_DONE;
+    }
+    if (p->epoch > 0 && !p->evaluated) { /* resumed between training and its evaluation */
+        dpt_loop_train_pass(r, &pass);
+        pass.epoch = p->epoch - 1;
+        rc = finish_epoch(r, &pass, 0, why);
+    }
+    while (!rc && !dpt_interrupt_signal() && !all_done(r)) {
+        dpt_loop_train_pass(r, &pass);
+        rc = dpt_loop_train(r, &pass, why);
+        if (!rc && !dpt_interrupt_signal())
+            rc = finish_epoch(r, &pass, pass.batch < pass.batches, why);
+    }
+    if (rc) return keep_and_fail(r, rc);
+    return dpt_interrupt_signal() && !all_done(r) ? stop(r, why) : DPT_EXIT_DONE;
+}
+
+int dpt_run_evaluate(dpt_run *r, dpl_text *why)
+{
+    dpt_pass *val = &r->last_val;
+    int rc;
+
+    start_val_pass(r, 0, val);
+    val->epochs = 1;
+    if ((rc = dpt_loop_evaluate(r, val, why))) return rc;
+    if (dpt_interrupt_signal())
+        return dpl_fail(why, dpt_interrupt_exit(dpt_interrupt_signal(), 0), "stopped by %s",
+                        dpt_interrupt_name(dpt_interrupt_signal()));
+    dpt_report_result(r->report, " *   Acc@1 %.3f Acc@5 %.3f",
+                      dpt_percent(val->total.top1, val->total.n),
+                      dpt_percent(val->total.top5, val->total.n));
+    dpt_report_note(r->report, "evaluated %lld pictures, loss %.4f, %.1f images/s",
+                    (long long)val->total.n, dpt_mean_loss(&val->total), dpt_pass_rate(val));
+    return DPT_EXIT_DONE;
+}
