@@ -6,8 +6,13 @@
 
 #include <string.h>
 
+#ifdef DPT_HAVE_DNNL
+static const dpt_backend *const backends[] = { &dpt_backend_dnnl, &dpt_backend_ref };
+static const char there_are[] = "there are auto, dnnl, ref";
+#else
 static const dpt_backend *const backends[] = { &dpt_backend_ref };
-static const char there_are[] = "there are auto, ref";
+static const char there_are[] = "there are auto, ref (dnnl was not built in: oneDNN was not found)";
+#endif
 
 const dpt_backend *dpt_backend_find(const char *name, dpl_text *why)
 {
