@@ -73,7 +73,7 @@ static void put_row(FILE *out, const char *head, const char *help, int column)
 static void option_text(const dpl_opt *o, int full, char *buf, size_t len)
 {
     size_t used = (size_t)snprintf(buf, len, "%s", o->help ? o->help : "");
-    const char *join = " (also --";
+    const char *join = "\nalso --";
 
     if (!full || !o->aliases) return;
     for (const char *a = o->aliases; *a && used < len; a += strspn(a, " ")) {
@@ -82,7 +82,6 @@ static void option_text(const dpl_opt *o, int full, char *buf, size_t len)
         join = ", --";
         a += n;
     }
-    if (used < len) snprintf(buf + used, len - used, ")");
 }
 
 static void put_options(const dpl_opt_spec *spec, FILE *out, int full)
