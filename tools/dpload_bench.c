@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dpload bench: take batches as fast as they come, or at the pace of a modelled training step. */
+#include "tools/dpload_bench.h"
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "tools/dpload_cli.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const dpl_opt rows[] = {
+    CLI_OPT_SIZE("deliver N x N pixels [224]"),
+    CLI_OPT_RECIPE,
+    CLI_OPT_SUBSET("which part of DIR; auto goes by the recipe [auto]"),
+    { "epochs", 0, NULL, DPL_OPT_UINT64, CLI_AT(loader.epochs), 1, 1000000, NULL, "N",
+      "times through the pictures [1]", NULL, 1 },
+    { "batches", 0, NULL, DPL_OPT_INT, CLI_AT(batches), 1, 2147483647, NULL, "N",
+      "end after N batches [all]", NULL, 1 },
+    { "step", 0, NULL, DPL_OPT_STRING, CLI_AT(step), 0, 0, NULL, "TIME",
+      "take TIME over each batch, as training would: 38ms [0]", NULL, 1 },
+    { "hash", 0, NULL, DPL_OPT_FLAG, CLI_AT(hash), 0, 0, NULL, NULL,
+      "one number for all delivered bytes of an epoch", NULL, 1 },
+    { "json", 0, NULL, DPL_OPT_FLAG, CLI_AT(json), 0, 0, NULL, NULL,
+      "one JSON object on standard output", NULL, 1 },
+    { "devices", 0, "device", DPL_OPT_STRING, CLI_AT(loader.devices), 0, 0, NULL, "LIST",
+      "a part of each batch for each: cpu,cpu or sim:38ms [cpu]", NULL, 0 },
+    { "rank", 0, NULL, DPL_OPT_INT, CLI_AT(loader.rank), 0, 1048575, NULL, "N",
+      "load the share of process N of --world [0]", NULL, 0 },
+    { "world", 0, NULL, DPL_OPT_INT, CLI_AT(loader.world), 1, 1048576, NULL, "N",
+      "processes that share each batch [1]", NULL, 0 },
+    { "dtype", 0, NULL, DPL_OPT_CHOICE, CLI_AT(loader.dtype), 0, 0, "uint8|float32", "TYPE",
+      "of the delivered pixels: uint8 or float32 [uint8]", NULL, 0 },
+    { "layout", 0, NULL, DPL_OPT_CHOICE, CLI_AT(loader.layout), 0, 0, "nhwc|nchw", "ORDER",
+      "nhwc, or nchw with float32 [nhwc]", NULL, 0 },
+    CLI_OPT_VERBOSE,
+    CLI_OPT_END,
+};
+static const cli_command command = {
+    .program = "dpload bench",
+    .summary = "Measure how fast pictures are loaded, and where the time goes.",
+    .examples = "  dpload bench --workers 8 imagenet\n"
+                "  dpload bench --step 38ms --batch 64 imagenet   (would training starve?)\n",
+    .own = rows,
+    .loader = NULL,
+};
+
+/* --- hash --- */
+
+static void put_le(uint8_t *out, uint64_t v, int bytes)
+{
+    for (int i = 0; i < bytes; i++) out[i] = (uint8_t)(v >> (8 * i));
+}
+
+/* Sample by sample: pixels, label (4 bytes), id (8 bytes), numbers little-endian. So neither the
+ * size of a batch nor its split over devices matters, only what is delivered, and in which order. */
+static void hash_batch(tool_hash64 *h, const dpl_batch *b)
+{
+    const size_t one = (size_t)b->width * (size_t)b->height * 3 *
+                       (b->dtype == DPL_FLOAT32 ? sizeof(float) : sizeof(uint8_t));
+
+    for (int p = 0; p < b->parts; p++) {
+        const dpl_part *part = &b->part[p];
+
+        for (int i = 0; i < part->n; i++) {
+            uint8_t tail[12];
+
+            put_le(tail, (uint32_t)part->labels[i], 4);
+            put_le(tail + 4, part->ids[i], 8);
+            tool_hash64_add(h, (const uint8_t *)part->pixels + (size_t)i * one, one);
+            tool_hash64_add(h, tail, sizeof tail);
+        }
+    }
+}
+
+/* --- the run --- */
+
+static void sleep_until(int64_t ns)
+{
+    const struct timespec ts = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR) {}
+}
+
+static void mark(bench_mark *m, const dpl_loader *l)
+{
+    m->ns = dpl_now_ns();
+    m->stats.size = sizeof m->stats;
+    dpl_stats_get(l, &m->stats);
+}
+
+/* The pipeline is full, so that from here on the rate is a steady one. */
+static int is_warm(const bench_result *r, const dpl_loader *l)
+{
+    dpl_info info;
+
+    dpl_info_get(l, &info);
+    return r->batches == (uint64_t)info.prefetch + 1;
+}
+
+static int keep_hash(bench_result *r, tool_hash64 *h)
+{
+    uint64_t *more = realloc(r->hashes, (r->n_hashes + 1) * sizeof *more);
+
+    if (!more) return DPL_ENOMEM;
+    r->hashes = more;
+    r->hashes[r->n_hashes++] = tool_hash64_value(h);
+    tool_hash64_init(h);
+    return DPL_OK;
+}
+
+/* @return DPL_OK at the end of the last epoch (or after o->batches), else what dpl_next() gave */
+static int run(dpl_loader *l, const cli_options *o, bench_result *r)
+{
+    uint64_t epochs = 0;
+    tool_hash64 hash;
+    int err = DPL_OK;
+
+    tool_hash64_init(&hash);
+    while (epochs < o->loader.epochs && (!o->batches || r->batches < (uint64_t)o->batches)) {
+        dpl_batch b;
+
+        err = dpl_next(l, &b, -1);
+        if (err == DPL_EOF) {
+            epochs++;
+            err = o->hash ? keep_hash(r, &hash) : DPL_OK;
+            if (err) break;
+            continue;
+        }
+        if (err) break;
+        r->batches++;
+        r->images += (uint64_t)b.n;
+        if (o->hash) hash_batch(&hash, &b);
+        if (is_warm(r, l)) mark(&r->warm, l);
+        if (r->step_ns) sleep_until(dpl_now_ns() + r->step_ns);
+        dpl_release(l, &b, NULL);
+    }
+    if (!err && o->hash && epochs < o->loader.epochs) err = keep_hash(r, &hash);
+    r->epochs = epochs;
+    return err;
+}
+
+static int finish(dpl_loader *l, const cli_options *o, bench_result *r, int err)
+{
+    const char *devices = o->loader.devices ? o->loader.devices : "cpu";
+
+    mark(&r->end, l);
+    dpl_info_get(l, &r->info);
+    r->has_upload = strstr(devices, "sim") || strstr(devices, "cuda");
+    if (err && err != DPL_EDATA) return cli_fail(err, dpl_error_text(l));
+    if (!err && o->json) bench_print_json(r, o);
+    if (!err && !o->json) bench_print(r, o);
+    cli_name_bad(l);
+    return err ? cli_fail(err, dpl_error_text(l)) : CLI_DONE;
+}
+
+int cli_bench(int argc, char **argv)
+{
+    cli_options o = { .size = 0 };
+    bench_result r = { .batches = 0 };
+    cli_data data = { NULL, NULL, 0 };
+    dpl_loader *l = NULL;
+    dpl_text why = { "" };
+    const char *dir;
+    int code, err;
+
+    dpl_options_init(&o.loader, sizeof o.loader);
+    o.loader.epochs = 1;
+    if (cli_parse(&command, argc, argv, &o, &dir, &code)) return code;
+    if (o.step && (dpl_parse_time_ns(o.step, &r.step_ns) || r.step_ns < 0)) {
+        dpl_fail(&why, DPL_EINVAL, "--step %s: expected a time, for example 38ms", o.step);
+        return cli_fail(DPL_EINVAL, why.s);
+    }
+    err = cli_data_choose(&data, dir, &o, &why);
+    if (err) {
+        code = cli_fail(err, why.s);
+    } else if ((err = dpl_open(&l, &o.loader))) {
+        code = cli_fail(err, dpl_error_text(NULL));
+    } else {
+        cli_announce(l, &o, o.json ? stderr : stdout);
+        mark(&r.start, l);
+        err = run(l, &o, &r);
+        code = finish(l, &o, &r, err);
+    }
+    dpl_close(&l);
+    cli_data_free(&data);
+    free(r.hashes);
+    return code;
+}

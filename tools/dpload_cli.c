@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options, errors and exit codes of dpload; see dpload_cli.h. */
+#include "tools/dpload_cli.h"
+
+#include "base/alloc.h"
+#include "base/optloader.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_MAX = 64 };
+
+static const dpl_opt loader_rows[] = { DPL_LOADER_OPT_ROWS(cli_options, loader), CLI_OPT_END };
+
+static int is_listed(const char *const *names, const char *name)
+{
+    if (!names) return 1;
+    for (; *names; names++) {
+        if (!strcmp(*names, name)) return 1;
+    }
+    return 0;
+}
+
+/* The command's own rows, then the loader's that it takes. */
+static void make_table(dpl_opt *table, const cli_command *c)
+{
+    int n = 0;
+
+    for (const dpl_opt *o = c->own; o->name; o++) table[n++] = *o;
+    for (const dpl_opt *o = loader_rows; o->name; o++) {
+        if (is_listed(c->loader, o->name) && n < ROWS_MAX - 1) table[n++] = *o;
+    }
+    table[n] = (dpl_opt)CLI_OPT_END;
+}
+
+int cli_parse(const cli_command *c, int argc, char **argv, cli_options *o, const char **dir,
+              int *code)
+{
+    dpl_opt table[ROWS_MAX];
+    const dpl_opt_spec spec = {
+        .program = c->program,
+        .usage = "[options] DIR",
+        .summary = c->summary,
+        .examples = c->examples,
+        .see = "More: --help",
+        .env = "DPLOAD_",
+        .opts = table,
+    };
+    dpl_text why = { "" };
+    int operand, got;
+    size_t len;
+
+    make_table(table, c);
+    got = dpl_opt_parse(&spec, argc, argv, o, NULL, &operand, stdout, &why);
+    *code = CLI_DONE;
+    if (got == DPL_OPT_HELPED) return -1;
+    if (got == DPL_OPT_RUN && operand + 1 != argc) {
+        got = dpl_fail(&why, DPL_EINVAL, "%s: %s DIR (%s -h)",
+                       operand == argc ? "the folder is missing" : "more than one folder",
+                       c->program, c->program);
+    }
+    if (got != DPL_OPT_RUN) {
+        *code = cli_fail(got, why.s);
+        return -1;
+    }
+    len = strlen(argv[operand]);
+    while (len > 1 && argv[operand][len - 1] == '/') argv[operand][--len] = '\0';
+    *dir = argv[operand];
+    if (o->size) o->loader.width = o->loader.height = o->size;
+    return CLI_DONE;
+}
+
+int cli_fail(int status, const char *text)
+{
+    fflush(stdout);
+    fprintf(stderr, "dpload: %s\n", text);
+    switch (status) {
+    case DPL_EINVAL: return CLI_USAGE;
+    case DPL_EIO:
+    case DPL_EDATA: return CLI_DATA;
+    case DPL_EDEVICE:
+    case DPL_ENOTSUP: return CLI_DEVICE;
+    default: return CLI_FAILED;
+    }
+}
+
+int cli_end(int code)
+{
+    const int lost = fflush(stdout) || ferror(stdout);
+
+    if (lost) fputs("dpload: standard output could not be written\n", stderr);
+    return lost && !code ? CLI_FAILED : code;
+}
+
+static double mb(uint64_t bytes)
+{
+    return (double)bytes / 1e6;
+}
+
+void cli_announce(const dpl_loader *l, const cli_options *o, FILE *out)
+{
+    const dpl_options *p = &o->loader;
+    dpl_info info;
+
+    dpl_info_get(l, &info);
+    fprintf(out,
+            "%s: %" PRIu64 " pictures in %d classes; %s recipe, %d x %d %s %s; batch %d, loader "
+            "threads %d, batches ahead %d, %s\n",
+            p->path, info.samples, info.classes, p->recipe == DPL_EVAL ? "eval" : "train", p->width,
+            p->height, p->dtype == DPL_FLOAT32 ? "float32" : "uint8",
+            p->layout == DPL_NCHW ? "NCHW" : "NHWC", p->batch, info.workers, info.prefetch,
+            p->devices ? p->devices : "cpu");
+    if (info.ignored_files) {
+        fprintf(out, "%" PRIu64 " other files ignored, for example %s\n", info.ignored_files,
+                info.ignored_example ? info.ignored_example : "?");
+    }
+    if (!o->verbose) return;
+    fprintf(
+        out,
+        "memory: batch slots %.1f MB + scratch %d x %.1f MB + index %.2f MB = %.1f MB at most\n",
+        mb(info.slot_bytes), info.workers, mb(info.scratch_bytes), mb(info.index_bytes),
+        mb(info.slot_bytes + (uint64_t)info.workers * info.scratch_bytes + info.index_bytes));
+}
+
+/* --- bad pictures --- */
+
+static int by_kind_and_id(const void *a, const void *b)
+{
+    const dpl_bad *x = a, *y = b;
+
+    if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+int cli_bad_list(const dpl_loader *l, dpl_bad **out, size_t *n)
+{
+    size_t cap = 0;
+    dpl_bad bad;
+
+    *out = NULL;
+    for (*n = 0; dpl_bad_get(l, *n, &bad) == DPL_OK; (*n)++) {
+        if (dpl_grow((void **)out, &cap, *n + 1, sizeof **out)) {
+            free(*out);
+            *out = NULL;
+            *n = 0;
+            return DPL_ENOMEM;
+        }
+        (*out)[*n] = bad;
+    }
+    if (*n) qsort(*out, *n, sizeof **out, by_kind_and_id);
+    return DPL_OK;
+}
+
+void cli_name_bad(const dpl_loader *l)
+{
+    enum { NAMED_MAX = 10 };
+    dpl_bad *list;
+    size_t n, refused = 0;
+
+    if (cli_bad_list(l, &list, &n)) return;
+    while (refused < n && list[refused].kind == DPL_BAD_REFUSED) refused++;
+    for (size_t i = 0; i < refused && i < NAMED_MAX; i++) {
+        fprintf(stderr, "dpload: left out %s: %s\n", list[i].path, list[i].reason);
+    }
+    if (refused > NAMED_MAX) {
+        fprintf(stderr, "dpload: and %zu more (dpload check lists all)\n", refused - NAMED_MAX);
+    }
+    free(list);
+}
