@@ -5,13 +5,15 @@
 #   DNNL=0|1  WEBP=0|1         leave out / insist on oneDNN, libwebp (default: as found)
 #   CC=gcc|clang  WERROR=1     warnings are errors
 
-CC      ?= gcc
+ifeq ($(origin CC),default)
+CC      := gcc
+endif
 SAN     ?=
 WERROR  ?= 0
 V       ?= 0
 
 # --- detection: one place, printed by `make config` ---
-HAVE     = $(shell printf '\#include <$(1)>\nint main(void){return 0;}' | $(CC) -x c - -o /dev/null $(2) 2>/dev/null && echo 1 || echo 0)
+HAVE     = $(shell echo 'int main(void){return 0;}' | $(CC) -include $(1) -x c - -o /dev/null $(2) 2>/dev/null && echo 1 || echo 0)
 ifeq ($(SAN),tsan)
 DNNL    := 0# libgomp is not instrumented: the reference backend stands in
 endif
