@@ -119,7 +119,7 @@ static backdrop draw_backdrop(dpl_rng *r, int w, int h)
     b.cos_a = cos(turn);
     b.sin_a = sin(turn);
     b.period = dpl_rng_uniform(r, 8, 40);
-    b.strength = dpl_rng_uniform(r, 0.04, 0.18);
+    b.strength = dpl_rng_uniform(r, 0.02, 0.08);
     return b;
 }
 
@@ -129,7 +129,7 @@ static figure draw_object(dpl_rng *r, int k, int w, int h)
     const double hue = k < DRAWSET_CLASSES / 2 ? 0.62 : 0.0;
     figure f = { .what = (shape)(k % (DRAWSET_CLASSES / 2)) };
 
-    f.radius = side * dpl_rng_uniform(r, 0.27, 0.44);
+    f.radius = side * dpl_rng_uniform(r, 0.34, 0.46);
     f.stretch = dpl_rng_uniform(r, 0.95, 1.05);
     f.x = dpl_rng_uniform(r, f.radius * 1.06, w - f.radius * 1.06);
     f.y = dpl_rng_uniform(r, f.radius * 1.06, h - f.radius * 1.06);
@@ -147,7 +147,7 @@ static figure draw_mark(dpl_rng *r, int w, int h)
     const double side = w < h ? w : h, angle = dpl_rng_uniform(r, 0, two_pi);
     figure f = { .what = (shape)dpl_rng_below(r, 3) };
 
-    f.radius = side * dpl_rng_uniform(r, 0.015, 0.05);
+    f.radius = side * dpl_rng_uniform(r, 0.012, 0.03);
     f.stretch = dpl_rng_uniform(r, 0.6, 1.6);
     f.x = dpl_rng_uniform(r, 0, w);
     f.y = dpl_rng_uniform(r, 0, h);
