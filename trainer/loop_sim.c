@@ -18,6 +18,7 @@
 typedef struct sim_device {
     dpl_device *device;
     dpl_stream *stream;
+    dpl_event *done[2];       /* of the last step and the one before */
     int64_t idle_since;       /* stream's thread only */
     _Atomic int64_t wait_ns;  /* summed; written by the stream, read by the loop */
     _Atomic int64_t first_ns; /* the first step's begin; 0 = none yet */
@@ -45,6 +46,8 @@ static void close_devices(sim_device *d, int n)
 {
     for (int i = 0; d && i < n; i++) {
         dpl_stream_destroy(&d[i].stream);
+        dpl_event_destroy(&d[i].done[0]);
+        dpl_event_destroy(&d[i].done[1]);
         dpl_device_close(&d[i].device);
     }
     free(d);
@@ -60,6 +63,7 @@ static int open_devices(const dpt_run *r, sim_device **out, dpl_text *why)
     for (int i = 0; i < r->devices && !err; i++) {
         err = dpl_device_open(&d[i].device, r->device[i], why);
         if (!err) err = dpl_stream_create(d[i].device, &d[i].stream, "compute", why);
+        for (int k = 0; k < 2 && !err; k++) err = dpl_event_create(d[i].device, &d[i].done[k], why);
     }
     return dpt_exit_of(err);
 }
@@ -73,13 +77,41 @@ static int sync_all(sim_device *d, int n, dpl_text *why)
     return DPT_EXIT_DONE;
 }
 
-/* Mean over the devices of what they lost since `before`. */
+/* Mean over the devices of what they lost so far. */
 static double lost_s(sim_device *d, int n)
 {
     int64_t sum = 0;
 
     for (int i = 0; i < n; i++) sum += atomic_load(&d[i].wait_ns);
     return (double)sum / 1e9 / n;
+}
+
+/* The modelled time of one step of all devices together. */
+static double step_s(const sim_device *d, int n)
+{
+    long long most = 0;
+
+    for (int i = 0; i < n; i++)
+        if (dpl_device_step_ns(d[i].device) > most) most = dpl_device_step_ns(d[i].device);
+    return (double)most / 1e9;
+}
+
+/* Queue the steps of a batch, then let the host run one step ahead of the devices, as a trainer
+ * that queues kernels does. */
+static int launch(dpt_run *r, sim_device *d, const dpl_batch *b, dpl_text *why)
+{
+    const int turn = (int)(r->progress.step & 1);
+
+    for (int i = 0; i < b->parts; i++) {
+        if (b->part[i].n)
+            dpl_stream_launch(d[i].stream, begin, &d[i], dpl_device_step_ns(d[i].device));
+        dpl_event_record(d[i].done[turn], d[i].stream);
+    }
+    for (int i = 0; i < r->devices; i++)
+        if (dpl_event_sync(d[i].done[!turn]))
+            return dpl_fail(why, DPT_EXIT_DEVICE, "%s: a step failed", r->device[i]);
+    r->progress.step++;
+    return DPT_EXIT_DONE;
 }
 
 static int simulate_epoch(dpt_run *r, sim_device *d, dpt_pass *pass, dpl_text *why)
@@ -92,9 +124,9 @@ static int simulate_epoch(dpt_run *r, sim_device *d, dpt_pass *pass, dpl_text *w
     for (int i = 0; i < r->devices; i++) streams[i] = d[i].stream;
     dpt_report_begin(r->report, pass);
     while (!rc && !dpt_loop_steps_done(r)) {
-        dpt_sums none = { 0 };
+        dpt_sums sums = { 0 };
         dpl_batch b;
-        double now_lost;
+        double time, now_lost;
         int64_t now;
         int err;
 
@@ -105,14 +137,13 @@ static int simulate_epoch(dpt_run *r, sim_device *d, dpt_pass *pass, dpl_text *w
             rc = dpt_loop_data_error(r, r->train, err, why);
             break;
         }
-        for (int i = 0; i < b.parts; i++)
-            if (b.part[i].n)
-                dpl_stream_launch(d[i].stream, begin, &d[i], dpl_device_step_ns(d[i].device));
-        none.n = b.n;
-        r->progress.step += b.n > 0;
+        rc = launch(r, d, &b, why);
         now = dpl_now_ns();
         now_lost = lost_s(d, r->devices);
-        dpt_pass_step(pass, &none, b.planned, (double)(now - last) / 1e9, now_lost - lost, 0);
+        sums.n = b.n;
+        /* the end of the first step is not seen yet, so its modelled time stands for it */
+        time = pass->steps ? (double)(now - last) / 1e9 : step_s(d, r->devices);
+        dpt_pass_step(pass, &sums, b.planned, time, now_lost - lost, 0);
         last = now;
         lost = now_lost;
         dpl_release(r->train, &b, streams);
@@ -127,6 +158,7 @@ static int simulate_epoch(dpt_run *r, sim_device *d, dpt_pass *pass, dpl_text *w
 static int finish_epoch(dpt_run *r, sim_device *d, dpt_pass *pass, double lost, int64_t began,
                         dpl_text *why)
 {
+    const double ideal = (double)pass->steps * step_s(d, r->devices);
     char a[32], b[32];
     int64_t first = 0;
     int rc = sync_all(d, r->devices, why);
@@ -140,12 +172,12 @@ static int finish_epoch(dpt_run *r, sim_device *d, dpt_pass *pass, double lost, 
     pass->time = (double)(dpl_now_ns() - began) / 1e9;
     pass->wait = lost_s(d, r->devices) - lost;
     dpt_report_result(r->report,
-                      "epoch %lld/%lld (simulated): %s images in %s, %.0f images/s, waiting for "
-                      "data %.1f %% of the time",
+                      "epoch %lld/%lld (simulated): %s images in %s, %.0f images/s (%.0f without "
+                      "waiting), waiting for data %.1f %% of the time",
                       (long long)pass->epoch + 1, (long long)pass->epochs,
                       dpt_format_count(a, (uint64_t)pass->images_here),
-                      dpt_format_duration(b, pass->time), dpt_pass_rate(pass),
-                      100 * dpt_pass_wait_share(pass));
+                      dpt_format_seconds(b, pass->time), dpt_pass_rate(pass),
+                      (double)pass->images_here / ideal, 100 * dpt_pass_wait_share(pass));
     r->last_train = *pass;
     return DPT_EXIT_DONE;
 }
@@ -168,6 +200,7 @@ int dpt_loop_simulate(dpt_run *r, dpl_text *why)
         r->progress.epoch++;
     }
     if (d) sync_all(d, r->devices, NULL);
+    dpt_run_note_stats(r);
     dpl_close(&r->train); /* its copies wait on these streams */
     close_devices(d, r->devices);
     if (!rc && dpt_interrupt_signal())

@@ -89,13 +89,18 @@ static void advance(dpt_run *r, const dpt_pass *pass, const dpl_batch *b, int st
 
 static int diverged(const dpt_run *r, const dpt_sums *sums, const dpt_pass *pass, dpl_text *why)
 {
+    const int kept = r->saved || r->resumed;
+
     return dpl_fail(
         why, DPT_EXIT_FAILED,
-        "the loss is %f at step %lld (epoch %lld, lr %g): training diverged; lower --lr "
-        "or use --warmup. %s%s%s",
-        sums->loss, (long long)r->progress.step + 1, (long long)pass->epoch + 1, pass->lr,
-        r->saved || r->resumed ? "The last good checkpoint is kept in " : "",
-        r->saved || r->resumed ? r->folder : "No checkpoint had been saved yet", "");
+        "the loss is %s at step %lld (epoch %lld, lr %g): training diverged; lower --lr "
+        "or use --warmup. %s%s",
+        isnan(sums->loss) ? "not a number" : "infinite", (long long)r->progress.step + 1,
+        (long long)pass->epoch + 1, pass->lr,
+        kept ? "The last good checkpoint is kept: " : "No checkpoint had been saved yet",
+        !kept      ? ""
+        : r->saved ? r->folder
+                   : r->opt->resume);
 }
 
 /* One optimizer step. t0: when the wait for the batch began; t1: when it was there. */

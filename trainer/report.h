@@ -86,6 +86,8 @@ void dpt_format_live(char *buf, size_t len, const dpt_pass *p, int columns, int 
 const char *dpt_format_count(char buf[32], uint64_t n);
 /** "12:35", "3:02:11" */
 const char *dpt_format_duration(char buf[32], double seconds);
+/** "12.3 s", from a minute on as dpt_format_duration(). */
+const char *dpt_format_seconds(char buf[32], double seconds);
 /** "9.2 MiB" */
 const char *dpt_format_bytes(char buf[32], double bytes);
 

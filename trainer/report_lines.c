@@ -72,6 +72,13 @@ const char *dpt_format_duration(char buf[32], double seconds)
     return buf;
 }
 
+const char *dpt_format_seconds(char buf[32], double seconds)
+{
+    if (seconds >= 59.95) return dpt_format_duration(buf, seconds);
+    snprintf(buf, 32, "%.1f s", seconds);
+    return buf;
+}
+
 const char *dpt_format_bytes(char buf[32], double bytes)
 {
     static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB" };

@@ -103,7 +103,7 @@ static int prepare(dpt_run *r, dpl_text *why)
     int rc;
 
     if ((rc = dpt_run_resume(r, why)) || (rc = dpt_run_devices(r, why)) ||
-        (rc = dpt_run_data(r, why)))
+        (rc = dpt_run_folder_check(r, why)) || (rc = dpt_run_data(r, why)))
         return rc;
     if (r->sim) return DPT_EXIT_DONE;
     dpt_report_note(r->report, "=> creating model '%s'", r->opt->arch);
@@ -127,6 +127,7 @@ int dpt_run_main(dpt_cli *cli, int argc, char **argv, dpt_report *report, dpl_te
     else
         rc = dpt_run_train(&r, why);
     if (dpt_runlog_close(&r.log, rc ? NULL : why) && !rc) rc = DPT_EXIT_FAILED;
+    dpt_run_note_stats(&r);
     if (r.opt->json) dpt_run_result(&r, rc, report->out);
 done:
     release(&r);

@@ -60,6 +60,7 @@ typedef struct dpt_run {
 
     /* results */
     dpt_pass last_train, last_val;
+    dpl_stats train_stats, val_stats; /* as dpt_run_note_stats() found them */
     int64_t started_ns;
 } dpt_run;
 
@@ -71,6 +72,8 @@ int dpt_run_devices(dpt_run *r, dpl_text *why);
 int dpt_run_data(dpt_run *r, dpl_text *why);
 /** Graph, initial or loaded weights, team; the self-check of the backend. */
 int dpt_run_model(dpt_run *r, dpl_text *why);
+/** Refuse a run folder that holds something else, before any work is done. */
+int dpt_run_folder_check(const dpt_run *r, dpl_text *why);
 /** Choose, create and probe the run folder, open the logs, write args.json. */
 int dpt_run_folder(dpt_run *r, dpl_text *why);
 /** The first lines: what was understood. */
@@ -85,6 +88,8 @@ int dpt_run_save_best(dpt_run *r, dpl_text *why);
 int dpt_run_train(dpt_run *r, dpl_text *why);
 /** Evaluate the loaded weights. */
 int dpt_run_evaluate(dpt_run *r, dpl_text *why);
+/** Note the counters of the loaders that are open. */
+void dpt_run_note_stats(dpt_run *r);
 /** The results as one JSON object; code: what the run ends with. */
 void dpt_run_result(const dpt_run *r, int code, FILE *out);
 

@@ -20,7 +20,7 @@ static int check_devices(dpt_run *r, dpl_text *why)
         int err = dpl_device_open(&d, r->device[i], why);
 
         if (err) {
-            dpl_text_prefix(why, "--devices %s: ", r->opt->devices);
+            dpl_text_prefix(why, "--devices %s", r->opt->devices);
             return dpt_exit_of(err);
         }
         kind = dpl_device_get_kind(d);
@@ -33,6 +33,7 @@ static int check_devices(dpt_run *r, dpl_text *why)
         first = kind;
     }
     r->sim = first == DPL_DEVICE_SIM;
+    if (r->sim && !dpt_cli_given(r->cli, "epochs")) r->opt->epochs = 1; /* nothing is learned */
     return DPT_EXIT_DONE;
 }
 
@@ -74,7 +75,7 @@ static int parse_split(dpt_run *r, dpl_text *why)
     }
     if (n != r->devices)
         return dpl_fail(why, DPT_EXIT_USAGE,
-                        "--split %s gives %d weights, --devices %s are %d devices: give one weight "
+                        "--split %s has weights for %d, but --devices %s names %d: give one weight "
                         "per device",
                         r->opt->split, n, r->device_text, r->devices);
     return DPT_EXIT_DONE;

@@ -63,18 +63,26 @@ static int same_folder(const char *a, const char *b)
     return a && b && !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-static int take_named(dpt_run *r, dpl_text *why)
+int dpt_run_folder_check(const dpt_run *r, dpl_text *why)
 {
     const char *name = r->opt->output ? r->opt->output : r->resume_folder;
 
-    if (!same_folder(name, r->resume_folder) && !r->opt->force && !is_empty(name))
-        return dpl_fail(why, DPT_EXIT_USAGE,
-                        "--output %s: the folder is not empty; choose another, go on with its run "
-                        "by --resume %s, or overwrite it with --force",
-                        name, name);
+    if (!name || r->opt->force || r->opt->evaluate || same_folder(name, r->resume_folder) ||
+        is_empty(name))
+        return DPT_EXIT_DONE;
+    return dpl_fail(why, DPT_EXIT_USAGE,
+                    "--output %s: the folder is not empty; choose another, go on with its run by "
+                    "--resume %s, or overwrite it with --force",
+                    name, name);
+}
+
+static int make_named(dpt_run *r, dpl_text *why)
+{
+    const char *name = r->opt->output ? r->opt->output : r->resume_folder;
+
     if (!(r->folder = dpl_strdup(name))) return dpl_fail(why, DPT_EXIT_FAILED, "out of memory");
     if (!dpl_make_folder(name, why)) return DPT_EXIT_DONE;
-    dpl_text_prefix(why, "--output %s: cannot create the run folder: ", name);
+    dpl_text_prefix(why, "--output %s: cannot create the run folder", name);
     return DPT_EXIT_FAILED;
 }
 
@@ -124,7 +132,7 @@ int dpt_run_folder(dpt_run *r, dpl_text *why)
     const dpt_progress *at;
     int rc;
 
-    rc = r->opt->output || r->resume_folder ? take_named(r, why) : make_default(r, why);
+    rc = r->opt->output || r->resume_folder ? make_named(r, why) : make_default(r, why);
     if (rc || (rc = probe(r, why)) || (rc = check_space(r, why))) return rc;
     at = r->resumed ? &r->progress : NULL;
     if (dpt_runlog_open(&r->log, r->folder, at, why)) return DPT_EXIT_FAILED;

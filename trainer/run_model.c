@@ -133,7 +133,7 @@ static int save(dpt_run *r, const char *name, int with_state, dpl_text *why)
 
     fill_checkpoint(r, &c);
     if ((err = dpt_checkpoint_save(&c, r->folder, name, with_state, why))) {
-        dpl_text_prefix(why, "not saved: ");
+        dpl_text_prefix(why, "not saved");
         return DPT_EXIT_FAILED;
     }
     dpt_report_detail(r->report, "saved %s/%s in %.2f s", r->folder, name,

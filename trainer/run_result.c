@@ -20,19 +20,27 @@ static void write_pass(dpl_json *j, const char *key, const dpt_pass *p)
     dpl_json_end(j);
 }
 
-static void write_loader(dpl_json *j, const char *key, const dpl_loader *l)
+void dpt_run_note_stats(dpt_run *r)
 {
-    dpl_stats s = { .size = sizeof s };
+    r->train_stats.size = sizeof r->train_stats;
+    r->val_stats.size = sizeof r->val_stats;
+    if (r->train) dpl_stats_get(r->train, &r->train_stats);
+    if (r->val) dpl_stats_get(r->val, &r->val_stats);
+}
 
-    if (!l) return;
-    dpl_stats_get(l, &s);
+static void write_loader(dpl_json *j, const char *key, const dpl_stats *s)
+{
+    if (!s->workers) return; /* was not open */
     dpl_json_object(j, key);
-    dpl_json_uint(j, "images", s.images);
-    dpl_json_uint(j, "refused", s.bad);
-    dpl_json_uint(j, "warned", s.warned);
-    dpl_json_uint(j, "bytes_read", s.bytes_read);
-    dpl_json_number(j, "wait_s", s.wait_s);
-    dpl_json_int(j, "workers", s.workers);
+    dpl_json_uint(j, "images", s->images);
+    dpl_json_uint(j, "refused", s->bad);
+    dpl_json_uint(j, "warned", s->warned);
+    dpl_json_uint(j, "bytes_read", s->bytes_read);
+    dpl_json_number(j, "wait_s", s->wait_s);
+    dpl_json_number(j, "worker_busy_s", s->read_s + s->decode_s + s->augment_s);
+    dpl_json_number(j, "worker_starved_s", s->starved_s);
+    dpl_json_number(j, "worker_blocked_s", s->blocked_s);
+    dpl_json_int(j, "workers", s->workers);
     dpl_json_end(j);
 }
 
@@ -57,8 +65,8 @@ void dpt_run_result(const dpt_run *r, int code, FILE *out)
         dpl_json_number(&j, "best_top1", r->progress.best_top1);
         dpl_json_int(&j, "best_epoch", r->progress.best_epoch);
     }
-    write_loader(&j, "train_loader", r->train);
-    write_loader(&j, "val_loader", r->val);
+    write_loader(&j, "train_loader", &r->train_stats);
+    write_loader(&j, "val_loader", &r->val_stats);
     dpl_json_string(&j, "output", r->folder);
     dpl_json_end(&j);
     fputc('\n', out);

@@ -23,7 +23,7 @@ static void summarize(dpt_run *r, const dpt_epoch_row *row, const char *note)
                       "epoch %lld/%lld%s: %s, %.1f images/s, waiting for data %.1f %%, train loss "
                       "%.4f top-1 %.2f%s; read %lld, refused %llu, warned %llu",
                       (long long)t->epoch + 1, (long long)t->epochs, note,
-                      dpt_format_duration(a, row->seconds), dpt_pass_rate(t),
+                      dpt_format_seconds(a, row->seconds), dpt_pass_rate(t),
                       100 * dpt_pass_wait_share(t), dpt_mean_loss(&t->total),
                       dpt_percent(t->total.top1, t->total.n), val, (long long)t->total.n,
                       (unsigned long long)row->refused, (unsigned long long)row->warned);

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run that was ended and resumed gives the losses of the run that was not; whatever ended it, and
+ * with another number of loader threads. */
+#include "tests/dptrain_runs.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 36 pictures in batches of 8: 5 steps an epoch, the last one with 4. */
+#define COMMON "-a tinynet --size 16 --backend ref -b 8 --lr 0.01 --seed 7 --progress none"
+enum { STEPS = 15, MAX = 64 };
+
+typedef struct run_log {
+    double loss[MAX], step[MAX], val[MAX];
+    int losses, steps, vals;
+} run_log;
+
+static void read_log(const char *folder, run_log *l)
+{
+    const char *file = test_format("%s/log.jsonl", folder);
+
+    l->losses = test_log_numbers(file, "train.loss", l->loss, MAX);
+    l->steps = test_log_numbers(file, "step", l->step, MAX);
+    l->vals = test_log_numbers(file, "val.loss", l->val, MAX);
+}
+
+/* The same losses and evaluations, every step once and in order. */
+static void assert_same_log(const char *folder, const run_log *want)
+{
+    run_log got;
+
+    read_log(folder, &got);
+    assert_int_equal(got.losses, want->losses);
+    assert_int_equal(got.vals, want->vals);
+    assert_memory_equal(got.loss, want->loss, (size_t)want->losses * sizeof *want->loss);
+    assert_memory_equal(got.val, want->val, (size_t)want->vals * sizeof *want->val);
+    assert_memory_equal(got.step, want->step, (size_t)want->steps * sizeof *want->step);
+}
+
+/* One epoch's row each, 0, 1, 2. */
+static void assert_rows(const char *folder, int rows)
+{
+    size_t len;
+    char *text = (char *)test_read_file(test_format("%s/%s/log.csv", test_work(), folder), &len);
+    char *save = NULL, *l = text;
+    int n = 0;
+
+    text[len - 1] = '\0'; /* the last newline */
+    l = strtok_r(text, "\n", &save);
+    assert_non_null(l);
+    assert_true(!strncmp(l, "epoch,train_loss,eval_loss,eval_top1,eval_top5,lr,", 50));
+    while ((l = strtok_r(NULL, "\n", &save))) assert_int_equal(atoi(l), n++);
+    assert_int_equal(n, rows);
+    free(text);
+}
+
+static void train(const char *args)
+{
+    test_run r;
+
+    test_dptrain(&r, COMMON " %s data", args);
+    if (r.code) fail_msg("%s: exit %d: %s", args, r.code, r.err);
+    test_run_free(&r);
+}
+
+static const run_log *unbroken(void)
+{
+    static run_log l;
+
+    if (l.losses) return &l;
+    train("--epochs 3 -j 2 -o whole");
+    read_log("whole", &l);
+    assert_int_equal(l.losses, STEPS);
+    assert_int_equal(l.vals, 3);
+    return &l;
+}
+
+static void same_weights(const char *folder)
+{
+    size_t a, b;
+    uint8_t *x = test_read_file(test_format("%s/whole/model.safetensors", test_work()), &a);
+    uint8_t *y = test_read_file(test_format("%s/%s/model.safetensors", test_work(), folder), &b);
+
+    assert_int_equal(a, b); /* the metadata holds sums that end in the same digits */
+    assert_memory_equal(x + a - 60000, y + b - 60000, 60000);
+    free(x);
+    free(y);
+}
+
+static void resume_at_an_epoch_equals_the_unbroken_run(void **state)
+{
+    (void)state;
+    unbroken();
+    train("--epochs 3 --steps 5 -j 1 -o epoch");
+    train("--resume epoch --epochs 3 -j 4");
+    assert_same_log("epoch", unbroken());
+    assert_rows("epoch", 3);
+    same_weights("epoch");
+}
+
+static void resume_within_an_epoch_equals_the_unbroken_run(void **state)
+{
+    static const char *const steps[] = { "1", "7", "9", "14" };
+
+    (void)state;
+    unbroken();
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const char *name = test_format("mid%s", steps[i]);
+        char folder[32];
+
+        snprintf(folder, sizeof folder, "%s", name);
+        train(test_format("--epochs 3 --steps %s -j 3 -o %s", steps[i], folder));
+        train(test_format("--resume %s/model.safetensors --epochs 3 -j 1", folder));
+        assert_same_log(folder, unbroken());
+        assert_rows(folder, 3);
+        same_weights(folder);
+    }
+}
+
+/* A checkpoint older than the logs: the steps behind it are cut from the log and done again. */
+static void a_killed_run_goes_on_from_its_checkpoint(void **state)
+{
+    test_run r;
+
+    (void)state;
+    unbroken();
+    test_dptrain_signal(&r, SIGKILL, "killed/log.jsonl", 8,
+                        COMMON " --epochs 3 --save-freq 3 -j 2 -o killed data");
+    assert_int_equal(r.code, 1000 + SIGKILL);
+    test_run_free(&r);
+    train("--resume killed --epochs 3 -j 2");
+    assert_same_log("killed", unbroken());
+    assert_rows("killed", 3);
+    same_weights("killed");
+}
+
+/* What the run was started with need not be said again, and what it says is what counts. */
+static void resume_takes_the_options_of_its_run(void **state)
+{
+    test_run r;
+
+    (void)state;
+    unbroken();
+    train("--epochs 3 --steps 7 -o again");
+    test_dptrain(&r, "--resume again data -q");
+    if (r.code) fail_msg("exit %d: %s", r.code, r.err);
+    assert_non_null(strstr(r.err, "=> loaded checkpoint 'again' (epoch 1"));
+    assert_same_log("again", unbroken());
+    test_run_free(&r);
+    test_dptrain(&r, "--resume again data");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, "nothing left to do"));
+    assert_same_log("again", unbroken());
+    test_run_free(&r);
+}
+
+static void evaluate_gives_what_training_saw(void **state)
+{
+    double loss[MAX], top1[MAX];
+    char want[64];
+    test_run r;
+    int n;
+
+    (void)state;
+    unbroken();
+    n = test_log_numbers("whole/log.jsonl", "val.top1", top1, MAX);
+    assert_int_equal(test_log_numbers("whole/log.jsonl", "val.loss", loss, MAX), n);
+    test_dptrain(&r, "-e --resume whole --batch 5 --devices cpu,cpu data");
+    assert_int_equal(r.code, 0);
+    snprintf(want, sizeof want, " *   Acc@1 %.3f Acc@5 100.000\n", top1[n - 1]);
+    assert_string_equal(r.out, want);
+    assert_non_null(strstr(r.err, test_format("evaluated 12 pictures, loss %.4f", loss[n - 1])));
+    test_run_free(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resume_at_an_epoch_equals_the_unbroken_run),
+        cmocka_unit_test(resume_within_an_epoch_equals_the_unbroken_run),
+        cmocka_unit_test(a_killed_run_goes_on_from_its_checkpoint),
+        cmocka_unit_test(resume_takes_the_options_of_its_run),
+        cmocka_unit_test(evaluate_gives_what_training_saw),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
