@@ -25,7 +25,7 @@ typedef struct rows_job {
     uint8_t *out;
     const uint8_t *in;
     size_t in_stride, out_stride;
-    int rows, origin, bits;
+    int origin, bits;
     const dpl_taps *t;
     const int16_t *lo, *hi; /* weights; hi NULL = one 16-bit half only */
     ptrdiff_t end;          /* one past the last byte of a row that the taps name */
@@ -45,7 +45,7 @@ INLINE const int16_t *weights_of(const rows_job *j, const int16_t *w, int k, int
 /* One step of outputs a and b. */
 typedef struct step {
     ptrdiff_t at_a, at_b;
-    __m256i shuffle; /* taps 0 and 1 of each channel as 16-bit pairs; add 6 for taps 2 and 3 */
+    __m256i shuffle[2]; /* taps 0 and 1, 2 and 3 of each channel as 16-bit pairs */
     __m256i lo[2], hi[2];
 } step;
 
@@ -67,9 +67,10 @@ INLINE step step_of(const rows_job *j, int a, int b, int first, int exact)
     s.at_a = at_a < last ? at_a : last;
     s.at_b = at_b < last ? at_b : last;
     /* beyond 15 only pixels of weight 0 are meant: any byte will do for them */
-    s.shuffle =
+    s.shuffle[0] =
         _mm256_add_epi16(base, _mm256_set_m128i(_mm_set1_epi16((short)((at_b - s.at_b) & 15)),
                                                 _mm_set1_epi16((short)((at_a - s.at_a) & 15))));
+    s.shuffle[1] = _mm256_add_epi16(s.shuffle[0], _mm256_set1_epi16(6));
     UNROLL
     for (int i = 0; i < 2; i++) {
         s.lo[i] = pairs_of(weights_of(j, j->lo, a, first + 2 * i),
@@ -86,8 +87,8 @@ INLINE void add_step(__m256i *lo, __m256i *hi, const uint8_t *row, const step *s
     const __m256i v = _mm256_inserti128_si256(
         _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(row + s->at_a))),
         _mm_loadu_si128((const __m128i *)(row + s->at_b)), 1);
-    const __m256i p01 = _mm256_shuffle_epi8(v, s->shuffle);
-    const __m256i p23 = _mm256_shuffle_epi8(v, _mm256_add_epi16(s->shuffle, _mm256_set1_epi16(6)));
+    const __m256i p01 = _mm256_shuffle_epi8(v, s->shuffle[0]);
+    const __m256i p23 = _mm256_shuffle_epi8(v, s->shuffle[1]);
     *lo = _mm256_add_epi32(*lo, _mm256_madd_epi16(p01, s->lo[0]));
     *lo = _mm256_add_epi32(*lo, _mm256_madd_epi16(p23, s->lo[1]));
     if (!exact) return;
@@ -116,9 +117,8 @@ INLINE void eight_outputs(const rows_job *j, int k, int r0, int r1, int steps, i
     const __m256i join = _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7);
     const __m256i half = _mm256_set1_epi32(1 << (j->bits - 1));
     step s[4][STEPS_MAX];
-    UNROLL
-    for (int i = 0; i < 4; i++) UNROLL
-    for (int q = 0; q < steps; q++) s[i][q] = step_of(j, k + i, k + 4 + i, 4 * q, exact);
+    for (int i = 0; i < 4; i++)
+        for (int q = 0; q < steps; q++) s[i][q] = step_of(j, k + i, k + 4 + i, 4 * q, exact);
     const uint8_t *row = j->in + (size_t)r0 * j->in_stride;
     uint8_t *out = j->out + (size_t)r0 * j->out_stride + 3 * (size_t)k;
     for (int r = r0; r < r1; r++, row += j->in_stride, out += j->out_stride) {
@@ -207,7 +207,7 @@ static ptrdiff_t find_end(rows_job *j)
 void dpl_resample_rows_avx2(uint8_t *out, const uint8_t *in, size_t in_stride, int rows, int origin,
                             const dpl_taps *t)
 {
-    rows_job j = { out, in, in_stride, 3 * (size_t)t->count, rows, origin, 22, t, t->lo, t->hi, 0 };
+    rows_job j = { out, in, in_stride, 3 * (size_t)t->count, origin, 22, t, t->lo, t->hi, 0 };
     if (find_end(&j) < 16) {
         dpl_resample_rows_c(out, in, in_stride, rows, origin, t);
         return;
@@ -219,7 +219,7 @@ void dpl_resample_rows_avx2(uint8_t *out, const uint8_t *in, size_t in_stride, i
 void dpl_resample_rows_fast_avx2(uint8_t *out, const uint8_t *in, size_t in_stride, int rows,
                                  int origin, const dpl_taps *t)
 {
-    rows_job j = { out,         in,   in_stride, 3 * (size_t)t->count, rows, origin, t->bits16, t,
+    rows_job j = { out,         in,   in_stride, 3 * (size_t)t->count, origin, t->bits16, t,
                    t->weight16, NULL, 0 };
     if (find_end(&j) < 16) {
         dpl_resample_rows_fast_c(out, in, in_stride, rows, origin, t);
