@@ -93,12 +93,9 @@ static void mark(bench_mark *m, const dpl_loader *l)
 }
 
 /* The pipeline is full, so that from here on the rate is a steady one. */
-static int is_warm(const bench_result *r, const dpl_loader *l)
+static int is_warm(const bench_result *r, const dpl_info *info)
 {
-    dpl_info info;
-
-    dpl_info_get(l, &info);
-    return r->batches == (uint64_t)info.prefetch + 1;
+    return r->batches == (uint64_t)info->prefetch + 1;
 }
 
 static int keep_hash(bench_result *r, tool_hash64 *h)
@@ -115,10 +112,12 @@ static int keep_hash(bench_result *r, tool_hash64 *h)
 /* @return DPL_OK at the end of the last epoch (or after o->batches), else what dpl_next() gave */
 static int run(dpl_loader *l, const cli_options *o, bench_result *r)
 {
-    uint64_t epochs = 0;
+    uint64_t epochs = 0, last = 0; /* last: index of the batch in its epoch, from 1 */
+    dpl_info info;
     tool_hash64 hash;
     int err = DPL_OK;
 
+    dpl_info_get(l, &info);
     tool_hash64_init(&hash);
     while (epochs < o->loader.epochs && (!o->batches || r->batches < (uint64_t)o->batches)) {
         dpl_batch b;
@@ -126,20 +125,22 @@ static int run(dpl_loader *l, const cli_options *o, bench_result *r)
         err = dpl_next(l, &b, -1);
         if (err == DPL_EOF) {
             epochs++;
+            last = 0;
             err = o->hash ? keep_hash(r, &hash) : DPL_OK;
             if (err) break;
             continue;
         }
         if (err) break;
         r->batches++;
+        last = b.index + 1;
         r->images += (uint64_t)b.n;
         if (o->hash) hash_batch(&hash, &b);
-        if (is_warm(r, l)) mark(&r->warm, l);
+        if (is_warm(r, &info)) mark(&r->warm, l);
         if (r->step_ns) sleep_until(dpl_now_ns() + r->step_ns);
         dpl_release(l, &b, NULL);
     }
-    if (!err && o->hash && epochs < o->loader.epochs) err = keep_hash(r, &hash);
-    r->epochs = epochs;
+    if (!err && last && o->hash) err = keep_hash(r, &hash);
+    r->epochs = epochs + (last == info.batches);
     return err;
 }
 
@@ -174,17 +175,19 @@ int cli_bench(int argc, char **argv)
         dpl_fail(&why, DPL_EINVAL, "--step %s: expected a time, for example 38ms", o.step);
         return cli_fail(DPL_EINVAL, why.s);
     }
-    err = cli_data_choose(&data, dir, &o, &why);
-    if (err) {
+    if ((err = cli_data_choose(&data, dir, &o, &why))) {
         code = cli_fail(err, why.s);
-    } else if ((err = dpl_open(&l, &o.loader))) {
+        goto done;
+    }
+    r.start_ns = dpl_now_ns(); /* the loader starts to work inside dpl_open() */
+    if ((err = dpl_open(&l, &o.loader))) {
         code = cli_fail(err, dpl_error_text(NULL));
     } else {
         cli_announce(l, &o, o.json ? stderr : stdout);
-        mark(&r.start, l);
         err = run(l, &o, &r);
         code = finish(l, &o, &r, err);
     }
+done:
     dpl_close(&l);
     cli_data_free(&data);
     free(r.hashes);

@@ -20,7 +20,8 @@ typedef struct bench_mark {
 } bench_mark;
 
 typedef struct bench_result {
-    bench_mark start, warm, end;
+    int64_t start_ns; /* before the loader was opened */
+    bench_mark warm, end;
     dpl_info info;
     uint64_t batches, images, epochs; /* epochs: whole ones */
     int64_t step_ns;
@@ -43,7 +44,7 @@ enum { BENCH_STAGES = 4 };
 
 /** read, decode, augment, upload. @return how many took part: upload only with device memory */
 int bench_stages(const bench_result *r, bench_stage out[BENCH_STAGES]);
-/** Images per second, from the first batch or once the pipeline was full (0 = too few batches). */
+/** Images per second, since the loader was opened or once the pipeline was full (0 = too few batches). */
 double bench_rate(const bench_result *r);
 double bench_warm_rate(const bench_result *r);
 

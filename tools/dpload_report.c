@@ -10,7 +10,7 @@
 
 static double seconds(const bench_result *r)
 {
-    return (double)(r->end.ns - r->start.ns) / 1e9;
+    return (double)(r->end.ns - r->start_ns) / 1e9;
 }
 
 /* a / b, 0 where b is nothing */
@@ -66,7 +66,7 @@ static const bench_stage *heaviest(const bench_stage *stage)
 
 static double wait_share(const bench_result *r)
 {
-    return per(r->end.stats.wait_s - r->start.stats.wait_s, seconds(r));
+    return per(r->end.stats.wait_s, seconds(r));
 }
 
 /* Who waited for whom, and what would help. */
@@ -117,8 +117,8 @@ void bench_print(const bench_result *r, const cli_options *o)
     bench_stage stage[BENCH_STAGES];
     const int n = bench_stages(r, stage);
 
-    printf("%" PRIu64 " images in %" PRIu64 " batches, %.2f s: %.0f images/s", r->images,
-           r->batches, seconds(r), bench_rate(r));
+    printf("%" PRIu64 " images in %" PRIu64 " batches, %.2f s: %.0f images/s, listing included",
+           r->images, r->batches, seconds(r), bench_rate(r));
     if (bench_warm_rate(r) > 0) printf(", %.0f images/s after warm-up", bench_warm_rate(r));
     printf("\n%.1f MB/s of files, %.1f Mpixel/s decoded, %.1f MB/s delivered%s\n",
            per((double)s->bytes_read / 1e6, s->seconds),
