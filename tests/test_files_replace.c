@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { CANNOT_RUN = 77 };
+
 /* What was called, one letter each: 's' fsync of a file, 'd' fsync of a folder, 'r' rename. */
 static char log_text[16];
 static int fail_at, die_at; /* the call with this number, 0 = none */
@@ -262,7 +264,7 @@ static int write_to_locked_folder(const char *path)
     dpl_text why = { "" };
     dpl_replace r;
 
-    if (!getuid() && (setgid(65534) || setuid(65534))) return 1;
+    if (!getuid() && (setgid(65534) || setuid(65534))) return CANNOT_RUN;
     if (dpl_replace_open(&r, path, &why) != DPL_EIO || r.f) return 2;
     return strcmp(why.s, test_format("%s: cannot write: Permission denied", path)) ? 3 : 0;
 }
@@ -270,11 +272,14 @@ static int write_to_locked_folder(const char *path)
 static void locked_folder_is_told_at_open(void **state)
 {
     const char *root = test_tempdir(), *path = test_format("%s/f", root);
+    int rc;
 
     (void)state;
     test_write_file(path, "old", 3);
     assert_int_equal(chmod(root, 0555), 0);
-    assert_int_equal(in_child(write_to_locked_folder, path), 0);
+    rc = in_child(write_to_locked_folder, path);
+    if (rc == CANNOT_RUN) skip(); /* a container with a single user */
+    assert_int_equal(rc, 0);
     assert_holds(path, "old");
 }
 
