@@ -95,6 +95,14 @@ static int begin_again(dpl_decoder *d, dpl_text *why)
     return d->codec->begin(&d->pic, why);
 }
 
+/* Formats have names with a capital; the others are descriptions. */
+static int refuse(const char *name, dpl_text *why)
+{
+    if (name[0] >= 'A' && name[0] <= 'Z')
+        return dpl_fail(why, DPL_EDATA, "%s is not supported (JPEG, PNG and WebP are)", name);
+    return dpl_fail(why, DPL_EDATA, "not a JPEG, PNG or WebP picture but %s", name);
+}
+
 int dpl_decode_begin(dpl_decoder *d, const uint8_t *bytes, size_t len, int *width, int *height,
                      dpl_text *why)
 {
@@ -109,8 +117,7 @@ int dpl_decode_begin(dpl_decoder *d, const uint8_t *bytes, size_t len, int *widt
     d->pic.len = len;
     if (len == 0) return dpl_fail(why, DPL_EDATA, "empty file");
     format = dpl_sniff(bytes, len, &name, buf);
-    if (format == DPL_FORMAT_UNKNOWN)
-        return dpl_fail(why, DPL_EDATA, "%s is not supported (JPEG, PNG and WebP are)", name);
+    if (format == DPL_FORMAT_UNKNOWN) return refuse(name, why);
     d->codec = &codecs[format];
     if ((err = begin_again(d, why))) {
         d->codec = NULL;

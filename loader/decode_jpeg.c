@@ -2,8 +2,8 @@
 /* JPEG codec on libjpeg-turbo: errors, source of bytes, header. decode_jpeg_region.c has the pixels.
  *
  * When is a file bad, and when does it only get a warning? Bad: its entropy-coded data ends before
- * the last block (rows would be filled with gray), a component has no scan, or a progressive file
- * without an end marker lacks scans. A warning: anything else that libjpeg complains about, or only
+ * the last block, or a whole restart interval is lost (rows would be filled with gray), a component
+ * has no scan, or a progressive file without an end marker lacks scans. A warning: anything else that libjpeg complains about, or only
  * the end marker missing. libjpeg sees damage only where it decodes, and behind a region it does
  * not; so as soon as there is a complaint, or no end marker, the picture is read to its last row,
  * and the verdict on such a file is the same for every region from the damage on. */
@@ -25,16 +25,28 @@ static void on_error(j_common_ptr c)
     longjmp(((dpl_jpeg *)c->client_data)->jump, 1);
 }
 
+static void rows_missing(dpl_jpeg *j)
+{
+    j->missing = 1;
+    on_error((j_common_ptr)&j->c);
+}
+
+/* The decoder ran dry. At a restart marker it gets another chance: what it made up is damage within
+ * rows, and rows go on behind it. At any other marker, or the end of the file, they do not. */
+static int ran_dry_for_good(const dpl_jpeg *j)
+{
+    return j->err.msg_code == JWRN_HIT_MARKER &&
+           !(j->c.restart_interval > 0 && j->c.unread_marker >= JPEG_RST0 &&
+             j->c.unread_marker <= JPEG_RST0 + 7);
+}
+
 static void on_message(j_common_ptr c, int level)
 {
     dpl_jpeg *j = c->client_data;
     char text[JMSG_LENGTH_MAX];
 
     if (level >= 0) return; /* a trace message */
-    if (c->err->msg_code == JWRN_HIT_MARKER) {
-        j->missing = 1;
-        on_error(c);
-    }
+    if (ran_dry_for_good(j)) rows_missing(j);
     if (j->pic->warned) return;
     c->err->format_message(c, text);
     dpl_picture_complain(j->pic, "JPEG: %s", text);
@@ -77,6 +89,16 @@ static void source_skip(j_decompress_ptr c, long n)
     }
     j->src.next_input_byte += n;
     j->src.bytes_in_buffer -= (size_t)n;
+}
+
+/* A restart marker is not the one that is due. libjpeg drops a few wrong ones; when it leaves this one
+ * for later, everything up to it is lost. */
+static boolean source_resync(j_decompress_ptr c, int desired)
+{
+    const boolean done = jpeg_resync_to_restart(c, desired);
+
+    if (c->unread_marker) rows_missing(c->client_data);
+    return done;
 }
 
 /* Called by libjpeg between the steps of reading a file with several scans. */
@@ -217,7 +239,7 @@ int dpl_jpeg_create(dpl_jpeg **out)
     j->src.init_source = source_ignore;
     j->src.fill_input_buffer = source_fill;
     j->src.skip_input_data = source_skip;
-    j->src.resync_to_restart = jpeg_resync_to_restart;
+    j->src.resync_to_restart = source_resync;
     j->src.term_source = source_ignore;
     j->progress.progress_monitor = on_progress;
     return DPL_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JPEG codec: pixels of a region. Partial decoding in libjpeg-turbo has had faults for years; what
- * is done here is the part that holds: one skip, from row 0 to the start of a row group, one column
- * crop before it, then rows without a gap, and no finish. The result must equal a full decode bit
+ * is done here is the part that holds: one column crop, one skip from row 0 to the start of a row
+ * group, then rows without a gap, and away. The result must equal a full decode bit
  * for bit (tests/test_decode_region.c): chroma upsampling looks one chroma sample to each side, so
  * columns get a margin that is thrown away; above, libjpeg itself decodes the row group before. */
 #include "loader/decode_jpeg.h"
@@ -108,6 +108,12 @@ static void step_rest(dpl_jpeg *j)
     read_rows(j, j->c.output_height, spare, 0);
 }
 
+/* Only after the last row: what stands between the data and the end marker. */
+static void step_finish(dpl_jpeg *j)
+{
+    jpeg_finish_decompress(&j->c);
+}
+
 /* One row more than is kept: a place for rows that are only read for the verdict. */
 static int reserve_rows(dpl_jpeg *j)
 {
@@ -121,14 +127,16 @@ static int reserve_rows(dpl_jpeg *j)
 static int verdict(dpl_jpeg *j, dpl_text *why)
 {
     int err;
+    dpl_text behind;
 
     if (!j->ended) dpl_picture_complain(j->pic, "JPEG: the end marker is missing");
-    if (!j->pic->warned) return DPL_OK;
-    if ((err = dpl_jpeg_guard(j, step_rest, why))) return err;
+    if (j->pic->warned && (err = dpl_jpeg_guard(j, step_rest, why))) return err;
     /* The Huffman decoder says when it runs dry. The arithmetic one cannot know; its file is taken
      * as cut when the bytes ran out before the last row of blocks. */
-    if (j->c.arith_code && j->starved_rows)
+    if (!j->ended && j->c.arith_code && j->starved_rows)
         return dpl_fail(why, DPL_EDATA, "rows missing: the JPEG file ends before its last row");
+    if (j->c.output_scanline == j->c.output_height && dpl_jpeg_guard(j, step_finish, &behind))
+        dpl_picture_complain(j->pic, "%s", behind.s); /* all rows are there all the same */
     return DPL_OK;
 }
 
