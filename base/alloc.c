@@ -16,7 +16,10 @@ int dpl_mul(size_t a, size_t b, size_t *out)
 
 void *dpl_calloc(size_t n, size_t size)
 {
-    return calloc(n ? n : 1, size ? size : 1);
+    size_t bytes;
+
+    if (dpl_mul(n, size, &bytes)) return NULL; /* sanitizers end the process over it */
+    return calloc(bytes ? bytes : 1, 1);
 }
 
 void *dpl_alloc_aligned(size_t n, size_t size)
