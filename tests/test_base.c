@@ -120,6 +120,9 @@ static void long_texts_are_cut_visibly(void **state)
     dpl_fail(&t, DPL_EIO, "%s", big);
     assert_int_equal(strlen(t.s), DPL_TEXT_MAX - 1);
     assert_string_equal(t.s + DPL_TEXT_MAX - 5, "b...");
+    big[DPL_TEXT_MAX] = 0; /* one byte too many */
+    dpl_fail(&t, DPL_EIO, "%s", big);
+    assert_string_equal(t.s + DPL_TEXT_MAX - 5, "b...");
     big[DPL_TEXT_MAX - 1] = 0; /* fits exactly */
     dpl_fail(&t, DPL_EIO, "%s", big);
     assert_string_equal(t.s, big);
