@@ -20,7 +20,7 @@ const char *drawset_class_name(int k);
  *  size alone. */
 void drawset_scene(uint8_t *rgb, int w, int h, int k, uint64_t seed, int subset, uint64_t index);
 
-/** Its size: both sides within [lo, hi], a function of the same numbers. */
+/** Its size: both sides within [lo, hi], at most 4:3 or 3:4; a function of the same numbers. */
 void drawset_scene_size(int *w, int *h, int lo, int hi, uint64_t seed, int subset, uint64_t index);
 
 /** Turn an upright picture the way a camera would store it with that EXIF orientation (1..8), so

@@ -123,16 +123,19 @@ static backdrop draw_backdrop(dpl_rng *r, int w, int h)
     return b;
 }
 
+/* Near the middle square: evaluation cuts away what lies outside of it. */
 static figure draw_object(dpl_rng *r, int k, int w, int h)
 {
     const double side = w < h ? w : h, angle = dpl_rng_uniform(r, 0, two_pi);
     const double hue = k < DRAWSET_CLASSES / 2 ? 0.62 : 0.0;
+    double slack;
     figure f = { .what = (shape)(k % (DRAWSET_CLASSES / 2)) };
 
     f.radius = side * dpl_rng_uniform(r, 0.34, 0.46);
     f.stretch = dpl_rng_uniform(r, 0.95, 1.05);
-    f.x = dpl_rng_uniform(r, f.radius * 1.06, w - f.radius * 1.06);
-    f.y = dpl_rng_uniform(r, f.radius * 1.06, h - f.radius * 1.06);
+    slack = side * 0.53 - f.radius;
+    f.x = w * 0.5 + dpl_rng_uniform(r, -slack, slack);
+    f.y = h * 0.5 + dpl_rng_uniform(r, -slack, slack);
     f.cos_a = cos(angle);
     f.sin_a = sin(angle);
     f.light = dpl_rng_uniform(r, 0, 0.3);
@@ -194,8 +197,10 @@ void drawset_scene(uint8_t *rgb, int w, int h, int k, uint64_t seed, int subset,
 void drawset_scene_size(int *w, int *h, int lo, int hi, uint64_t seed, int subset, uint64_t index)
 {
     dpl_rng r;
+    double other;
 
     dpl_rng_init(&r, seed, (uint64_t)subset, index, DPL_RNG_ORDER);
     *w = lo + (int)dpl_rng_below(&r, (uint32_t)(hi - lo + 1));
-    *h = lo + (int)dpl_rng_below(&r, (uint32_t)(hi - lo + 1));
+    other = *w * dpl_rng_uniform(&r, 0.75, 1.3334);
+    *h = (int)fmin(fmax(other, lo), hi);
 }
