@@ -23,7 +23,8 @@ typedef struct dpt_exec_options {
 
 /** Sums over the n samples of a call; the caller adds them over devices and divides. */
 typedef struct dpt_sums {
-    double loss;        /* sum of cross-entropies */
+    double loss;        /* sum of cross-entropies; NaN also when gradients (train) or weights
+                           (evaluate) are not finite, whether or not the logits show it */
     int64_t top1, top5; /* samples whose label is among the 1 / 5 largest logits (ties: lower index
                            ranks first) */
     int64_t n;

@@ -8,6 +8,7 @@
 #include "trainer/backend_dnnl_plan.h"
 #include "trainer/backend_loss.h"
 
+#include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,6 +209,11 @@ static int train(dpt_exec *e, dpt_step *s, dpl_text *why)
              dpt_dnnl_bytes(&p->prog, p->logits_grad), &s->sums);
     if ((err = dpt_dnnl_run(&p->prog, p->forward_ops, p->prog.ops, why))) return err;
     give_stats(p, s);
+    /* oneDNN's ReLU turns NaN into 0, which would hide a network that is lost. */
+    if (!dpt_loss_all_finite(s->grads, e->g->param_floats) ||
+        !dpt_loss_all_finite(s->batch_stats, e->g->buffer_floats)) {
+        s->sums.loss = NAN;
+    }
     return DPL_OK;
 }
 
@@ -222,6 +228,7 @@ static int evaluate(dpt_exec *e, dpt_step *s, dpl_text *why)
     if ((err = dpt_dnnl_run(&p->prog, 0, p->forward_ops, why))) return err;
     dpt_loss(dpt_dnnl_bytes(&p->prog, p->logits), s->labels, s->n, e->g->classes, 0, NULL,
              &s->sums);
+    if (!dpt_loss_all_finite(s->params, e->g->param_floats)) s->sums.loss = NAN; /* as in train */
     return DPL_OK;
 }
 

@@ -65,6 +65,23 @@ void dpt_loss(const float *logits, const int32_t *labels, int n, int classes, do
     }
 }
 
+/* Exponent bits all set: infinite or NaN. Blocks of a fixed length, so that compilers vectorise. */
+int dpt_loss_all_finite(const float *v, size_t n)
+{
+    enum { BLOCK = 256 };
+    const uint32_t mask = 0x7f800000u;
+    uint32_t bits[BLOCK], bad = 0;
+
+    for (size_t at = 0; at < n && !bad; at += BLOCK) {
+        const size_t len = n - at < BLOCK ? n - at : BLOCK;
+
+        memset(bits, 0, sizeof bits);
+        memcpy(bits, v + at, len * sizeof *v);
+        for (int i = 0; i < BLOCK; i++) bad |= (bits[i] & mask) == mask;
+    }
+    return !bad;
+}
+
 void dpt_loss_nothing(const dpt_graph *g, dpt_step *s)
 {
     memset(s->grads, 0, g->param_floats * sizeof *s->grads);

@@ -21,6 +21,9 @@ int dpt_loss_check(const int32_t *labels, int n, int max_n, int classes, dpl_tex
 void dpt_loss(const float *logits, const int32_t *labels, int n, int classes, double grad_scale,
               float *grad, dpt_sums *sums);
 
+/** 1 when no value is infinite or NaN. */
+int dpt_loss_all_finite(const float *v, size_t n);
+
 /** What training on no sample gives: gradients, batch statistics and sums of zero. */
 void dpt_loss_nothing(const dpt_graph *g, dpt_step *s);
 

@@ -7,6 +7,7 @@
 #include "trainer/backend_loss.h"
 #include "trainer/backend_ref_ops.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -233,6 +234,7 @@ static int train(dpt_exec *e, dpt_step *s, dpl_text *why)
         backward(e, &l);
     }
     unbiased_stats(e, s);
+    if (!dpt_loss_all_finite(s->grads, g->param_floats)) s->sums.loss = NAN;
     return DPL_OK;
 }
 
@@ -253,6 +255,7 @@ static int evaluate(dpt_exec *e, dpt_step *s, dpl_text *why)
 
     if (err) return err;
     dpt_loss(e->value[infer(e, s)], s->labels, s->n, e->g->classes, 0, NULL, &s->sums);
+    if (!dpt_loss_all_finite(s->params, e->g->param_floats)) s->sums.loss = NAN;
     return DPL_OK;
 }
 
