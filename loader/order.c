@@ -12,7 +12,7 @@ void dpl_permutation_init_for(dpl_permutation *p, uint64_t n, uint64_t seed, uin
     dpl_rng rng;
 
     p->n = n;
-    p->half_bits = 2; /* 16 values at least: with two a round has too few functions to mix well */
+    p->half_bits = 4; /* small halves leave a round too few functions to mix evenly */
     while (p->half_bits < 32 && n > UINT64_C(1) << 2 * p->half_bits) p->half_bits++;
     dpl_rng_init(&rng, seed, epoch, stream, (dpl_purpose)purpose);
     for (int r = 0; r < ROUNDS; r++) p->key[r] = dpl_rng_u32(&rng);

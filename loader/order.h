@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /** A keyed bijection over [0, n), n >= 1: a balanced Feistel network over the smallest even number of
- *  bits that holds n (at least 4), walked until it lands inside. */
+ *  bits that holds n (at least 8), walked until it lands inside. */
 typedef struct dpl_permutation {
     uint64_t n;
     int half_bits;
