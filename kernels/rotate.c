@@ -81,7 +81,7 @@ static void blend(uint8_t *out, const uint8_t *in, int width, int height, double
 {
     x -= 0.5;
     y -= 0.5;
-    const int ix = (int)floor(x), iy = (int)floor(y);
+    const int ix = (int)x - (x < 0), iy = (int)y - (y < 0); /* floor of what is >= -1/2 */
     const double dx = x - ix, dy = y - iy;
     const size_t x0 = 3 * (size_t)(ix < 0 ? 0 : ix);
     const size_t x1 = 3 * (size_t)(ix + 1 < width ? ix + 1 : width - 1);
