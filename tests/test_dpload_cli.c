@@ -306,6 +306,25 @@ static void bench_json_is_one_object(void **state)
     json_decref(j);
 }
 
+static void bench_takes_the_time_of_a_step(void **state)
+{
+    json_t *j;
+    (void)state;
+
+    need_programs();
+    assert_int_equal(run("dpload bench --json --size 32 -b 8 --devices cpu,sim:30ms,bus=1G flat"),
+                     0);
+    assert_non_null(j = json_loads(out, 0, NULL));
+    assert_true(json_real_value(json_object_get(j, "step_s")) == 0.03);
+    assert_true(json_real_value(json_object_get(j, "seconds")) >= 3 * 0.03);
+    assert_int_equal(json_array_size(json_object_get(j, "stages")), 4); /* upload */
+    json_decref(j);
+    assert_int_equal(run("dpload bench --json --size 32 -b 8 --step 40ms flat"), 0);
+    assert_non_null(j = json_loads(out, 0, NULL));
+    assert_true(json_real_value(json_object_get(j, "seconds")) >= 3 * 0.04);
+    json_decref(j);
+}
+
 static void bench_refuses(void **state)
 {
     (void)state;
@@ -406,6 +425,7 @@ int main(void)
         cmocka_unit_test(hash_is_what_it_says),
         cmocka_unit_test(bench_says_which_folder),
         cmocka_unit_test(bench_json_is_one_object),
+        cmocka_unit_test(bench_takes_the_time_of_a_step),
         cmocka_unit_test(bench_refuses),
         cmocka_unit_test(a_full_disk_is_not_success),
         cmocka_unit_test(show_writes_a_sheet),

@@ -21,7 +21,7 @@ static const dpl_opt rows[] = {
     { "batches", 0, NULL, DPL_OPT_INT, CLI_AT(batches), 1, 2147483647, NULL, "N",
       "end after N batches [all]", NULL, 1 },
     { "step", 0, NULL, DPL_OPT_STRING, CLI_AT(step), 0, 0, NULL, "TIME",
-      "take TIME over each batch, as training would: 38ms [0]", NULL, 1 },
+      "take TIME over each batch, as training would: 38ms [that of sim devices, else 0]", NULL, 1 },
     { "hash", 0, NULL, DPL_OPT_FLAG, CLI_AT(hash), 0, 0, NULL, NULL,
       "one number for all delivered bytes of an epoch", NULL, 1 },
     { "json", 0, NULL, DPL_OPT_FLAG, CLI_AT(json), 0, 0, NULL, NULL,
@@ -42,8 +42,8 @@ static const dpl_opt rows[] = {
 static const cli_command command = {
     .program = "dpload bench",
     .summary = "Measure how fast pictures are loaded, and where the time goes.",
-    .examples = "  dpload bench --workers 8 imagenet\n"
-                "  dpload bench --step 38ms --batch 64 imagenet   (would training starve?)\n",
+    .examples = "dpload bench --workers 8 imagenet\n"
+                "dpload bench --step 38ms --batch 64 imagenet   (would training starve?)\n",
     .own = rows,
     .loader = NULL,
 };
@@ -77,6 +77,26 @@ static void hash_batch(tool_hash64 *h, const dpl_batch *b)
 }
 
 /* --- the run --- */
+
+/* The time of a step: --step, or the longest that a device "sim:38ms" in the list models. */
+static int find_step(const cli_options *o, int64_t *step_ns, dpl_text *why)
+{
+    const char *at = o->loader.devices ? o->loader.devices : "";
+
+    *step_ns = 0;
+    if (o->step && (dpl_parse_time_ns(o->step, step_ns) || *step_ns < 0)) {
+        return dpl_fail(why, DPL_EINVAL, "--step %s: expected a time, for example 38ms", o->step);
+    }
+    while (!o->step && (at = strstr(at, "sim:"))) {
+        char time[32];
+        int64_t ns;
+
+        at += strlen("sim:");
+        snprintf(time, sizeof time, "%.*s", (int)strcspn(at, ","), at);
+        if (!dpl_parse_time_ns(time, &ns) && ns > *step_ns) *step_ns = ns;
+    }
+    return DPL_OK; /* a device that cannot be read is refused by dpl_open() */
+}
 
 static void sleep_until(int64_t ns)
 {
@@ -171,11 +191,7 @@ int cli_bench(int argc, char **argv)
     dpl_options_init(&o.loader, sizeof o.loader);
     o.loader.epochs = 1;
     if (cli_parse(&command, argc, argv, &o, &dir, &code)) return code;
-    if (o.step && (dpl_parse_time_ns(o.step, &r.step_ns) || r.step_ns < 0)) {
-        dpl_fail(&why, DPL_EINVAL, "--step %s: expected a time, for example 38ms", o.step);
-        return cli_fail(DPL_EINVAL, why.s);
-    }
-    if ((err = cli_data_choose(&data, dir, &o, &why))) {
+    if ((err = find_step(&o, &r.step_ns, &why)) || (err = cli_data_choose(&data, dir, &o, &why))) {
         code = cli_fail(err, why.s);
         goto done;
     }

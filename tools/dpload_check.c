@@ -21,7 +21,7 @@ static const cli_command command = {
     .program = "dpload check",
     .summary = "Decode every picture of DIR (of DIR/train and DIR/val) from its first row to its "
                "last, and list the bad ones: path, tab, reason. Exit code 3 when there are any.",
-    .examples = "  dpload check imagenet\n  dpload check --strict imagenet > bad.tsv\n",
+    .examples = "dpload check imagenet\ndpload check --strict imagenet > bad.tsv\n",
     .own = rows,
     .loader = loader_rows,
 };

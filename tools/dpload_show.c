@@ -31,8 +31,8 @@ static const char *const loader_rows[] = {
 static const cli_command command = {
     .program = "dpload show",
     .summary = "Write a sheet of augmented pictures with their class names, to look at.",
-    .examples = "  dpload show imagenet -o sheet.png\n"
-                "  dpload show --recipe eval --rows 8 imagenet -o val.png\n",
+    .examples = "dpload show imagenet -o sheet.png\n"
+                "dpload show --recipe eval --rows 8 imagenet -o val.png\n",
     .own = rows,
     .loader = loader_rows,
 };
