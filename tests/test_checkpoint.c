@@ -305,11 +305,12 @@ static void write_plain(const net *n, const char *path, const char *prefix, int 
     size_t k = 0;
     size_t len;
     uint8_t *file;
-    char *name;
+    char *name, names[7][64];
 
     for (int i = 0; i < 7; i++, k++) {
         const dpt_param *p = i < 5 ? &n->param[i] : &n->buffer[i - 5];
-        t[k].name = test_format("%s%s", prefix, p->name);
+        snprintf(names[i], sizeof names[i], "%s%s", prefix, p->name);
+        t[k].name = names[i];
         t[k].dims = p->dims;
         for (int d = 0; d < p->dims; d++) t[k].shape[d] = p->shape[d];
         t[k].data = (i < 5 ? n->params : n->buffers) + p->offset;

@@ -36,8 +36,11 @@ static void expect_refused(const char *path, int err, const char *text)
 
 static const char *file_with(const void *data, size_t len)
 {
-    const char *path = test_format("%s/made.safetensors", test_tempdir());
+    static const char *folder;
+    const char *path;
 
+    if (!folder) folder = test_tempdir();
+    path = test_format("%s/made.safetensors", folder);
     test_write_file(path, data, len);
     return path;
 }
