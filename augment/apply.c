@@ -5,7 +5,6 @@
 #include "augment/geometry.h"
 #include "base/alloc.h"
 #include "dpload.h"
-#include "kernels/rotate.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -78,6 +77,6 @@ int dpl_plan_apply(uint8_t *out, const dpl_plan *p, const dpl_recipe_spec *s, co
         if (err) return err;
     }
     if (p->angle != 0)
-        dpl_rotate_rgb(out, image, s->width, s->height, p->angle, s->rotate_bilinear, black);
+        k->rotate(out, image, s->width, s->height, p->angle, s->rotate_bilinear, black);
     return DPL_OK;
 }

@@ -10,6 +10,7 @@ void dpl_kernels_select(dpl_kernels *k, unsigned cpu)
                         .rows_fast = dpl_resample_rows_fast_c,
                         .cols = dpl_resample_cols_c,
                         .cols_fast = dpl_resample_cols_fast_c,
+                        .rotate = dpl_rotate_rgb_c,
                         .normalize_nchw = dpl_normalize_nchw_c,
                         .normalize_nhwc = dpl_normalize_nhwc_c };
 #if defined(__x86_64__)
@@ -18,6 +19,7 @@ void dpl_kernels_select(dpl_kernels *k, unsigned cpu)
                             .rows_fast = dpl_resample_rows_fast_avx2,
                             .cols = dpl_resample_cols_avx2,
                             .cols_fast = dpl_resample_cols_fast_avx2,
+                            .rotate = dpl_rotate_rgb_avx2,
                             .normalize_nchw = dpl_normalize_nchw_avx2,
                             .normalize_nhwc = dpl_normalize_nhwc_avx2 };
     }

@@ -5,6 +5,7 @@
 
 #include "kernels/convert.h"
 #include "kernels/resample.h"
+#include "kernels/rotate.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,6 +14,7 @@ extern "C" {
 typedef struct dpl_kernels {
     dpl_resample_rows_fn *rows, *rows_fast;
     dpl_resample_cols_fn *cols, *cols_fast;
+    dpl_rotate_fn *rotate;
     dpl_normalize_fn *normalize_nchw, *normalize_nhwc;
 } dpl_kernels;
 

@@ -5,11 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-/* From output to input: x' = a x + b y + c, y' = d x + e y + f. */
-typedef struct affine {
-    double a, b, c, d, e, f;
-} affine;
-
 /* v in [-1, 1] rounded to 15 decimals, as a decimal conversion would: the product is taken exactly
  * (fma gives its rounding error), and both operands of the quotient are exact. */
 static double round15(double v)
@@ -22,11 +17,11 @@ static double round15(double v)
     return r / 1e15;
 }
 
-static affine inverse_rotation(int width, int height, double degrees)
+static dpl_affine inverse_rotation(int width, int height, double degrees)
 {
     const double pi = 3.14159265358979323846, angle = -(degrees * (pi / 180.0));
     const double cx = width / 2.0, cy = height / 2.0;
-    affine m = { .a = round15(cos(angle)), .b = round15(sin(angle)) };
+    dpl_affine m = { .a = round15(cos(angle)), .b = round15(sin(angle)) };
     m.d = -m.b;
     m.e = m.a;
     m.c = m.a * -cx + m.b * -cy + cx;
@@ -60,7 +55,7 @@ static int fixed16(double v)
     return (int)floor(v * 65536.0 + 0.5);
 }
 
-static void nearest(uint8_t *out, const uint8_t *in, int width, int height, const affine *m,
+static void nearest(uint8_t *out, const uint8_t *in, int width, int height, const dpl_affine *m,
                     const uint8_t fill[3])
 {
     const int a = fixed16(m->a), b = fixed16(m->b), d = fixed16(m->d), e = fixed16(m->e);
@@ -94,8 +89,8 @@ static void blend(uint8_t *out, const uint8_t *in, int width, int height, double
     }
 }
 
-static void bilinear_map(uint8_t *out, const uint8_t *in, int width, int height, const affine *m,
-                         const uint8_t fill[3])
+static void bilinear_map(uint8_t *out, const uint8_t *in, int width, int height,
+                         const dpl_affine *m, const uint8_t fill[3])
 {
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++, out += 3) {
@@ -108,21 +103,25 @@ static void bilinear_map(uint8_t *out, const uint8_t *in, int width, int height,
         }
 }
 
-void dpl_rotate_rgb(uint8_t *out, const uint8_t *in, int width, int height, double degrees,
-                    int bilinear, const uint8_t fill[3])
+void dpl_rotate_with(uint8_t *out, const uint8_t *in, int width, int height, double degrees,
+                     dpl_bilinear_fn *bilinear, const uint8_t fill[3])
 {
     const size_t pixels = (size_t)width * (size_t)height;
     double angle = fmod(degrees, 360.0);
     if (angle < 0) angle += 360.0;
-    const affine m = inverse_rotation(width, height, angle);
+    const dpl_affine m = inverse_rotation(width, height, angle);
     if (m.b == 0.0 && m.a > 0) /* also where the sine rounds to nothing */
         memcpy(out, in, 3 * pixels);
     else if (m.b == 0.0)
         half_turn(out, in, pixels);
     else if ((angle == 90.0 || angle == 270.0) && width == height)
         quarter_turn(out, in, width, angle == 90.0);
-    else if (bilinear)
-        bilinear_map(out, in, width, height, &m, fill);
     else
-        nearest(out, in, width, height, &m, fill);
+        (bilinear ? bilinear : nearest)(out, in, width, height, &m, fill);
+}
+
+void dpl_rotate_rgb_c(uint8_t *out, const uint8_t *in, int width, int height, double degrees,
+                      int bilinear, const uint8_t fill[3])
+{
+    dpl_rotate_with(out, in, width, height, degrees, bilinear ? bilinear_map : NULL, fill);
 }

@@ -13,9 +13,24 @@ extern "C" {
 #endif
 
 /** degrees counter-clockwise. in, out: [height][width][3] packed, no overlap; sides 1..8192.
- *  bilinear = 0: nearest (16.16 fixed point); 1: bilinear in double, truncated. Bit-equal to Pillow. */
-void dpl_rotate_rgb(uint8_t *out, const uint8_t *in, int width, int height, double degrees,
-                    int bilinear, const uint8_t fill[3]);
+ *  bilinear = 0: nearest (16.16 fixed point); 1: bilinear in double, truncated. Bit-equal to Pillow,
+ *  and so are the variants. */
+typedef void dpl_rotate_fn(uint8_t *out, const uint8_t *in, int width, int height, double degrees,
+                           int bilinear, const uint8_t fill[3]);
+
+dpl_rotate_fn dpl_rotate_rgb_c, dpl_rotate_rgb_avx2;
+
+/** From output to input: x' = a x + b y + c, y' = d x + e y + f. */
+typedef struct dpl_affine {
+    double a, b, c, d, e, f;
+} dpl_affine;
+
+/** The bilinear part of a rotation, which is what variants replace. */
+typedef void dpl_bilinear_fn(uint8_t *out, const uint8_t *in, int width, int height,
+                             const dpl_affine *m, const uint8_t fill[3]);
+/** Rotation with a given bilinear part (NULL = nearest). */
+void dpl_rotate_with(uint8_t *out, const uint8_t *in, int width, int height, double degrees,
+                     dpl_bilinear_fn *bilinear, const uint8_t fill[3]);
 
 #ifdef __cplusplus
 }

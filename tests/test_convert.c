@@ -91,6 +91,7 @@ static void plain_processors_get_the_c_variants(void **state)
     assert_ptr_equal(k.rows_fast, dpl_resample_rows_fast_c);
     assert_ptr_equal(k.cols, dpl_resample_cols_c);
     assert_ptr_equal(k.cols_fast, dpl_resample_cols_fast_c);
+    assert_ptr_equal(k.rotate, dpl_rotate_rgb_c);
     assert_ptr_equal(k.normalize_nchw, dpl_normalize_nchw_c);
     assert_ptr_equal(k.normalize_nhwc, dpl_normalize_nhwc_c);
 }

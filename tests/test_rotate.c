@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rotation against Pillow, and what must hold for any picture. */
-#include "kernels/rotate.h"
+#include "base/cpu.h"
+#include "kernels/kernels.h"
 #include "tests/augment_picture.h"
 #include "tests/testutil.h"
 
@@ -22,11 +23,17 @@ static void rotation_matches_pillow(void **state)
                          9);
         const uint8_t fill8[3] = { (uint8_t)fill[0], (uint8_t)fill[1], (uint8_t)fill[2] };
         const size_t bytes = 3 * (size_t)w * (size_t)h;
-        uint8_t *in = test_guarded_bytes(bytes, 0), *out = test_canary(bytes);
+        uint8_t *in = test_guarded_bytes(bytes, 0);
         test_formula_picture(in, w, h, seed);
-        dpl_rotate_rgb(out, in, w, h, degrees, bilinear, fill8);
-        assert_true(test_canary_ok(out, bytes));
-        if (test_crc(out, bytes) != crc) fail_msg("differs from Pillow: %s", line);
+        for (unsigned level = 0; level < 2; level++) {
+            uint8_t *out = test_canary(bytes);
+            dpl_kernels k;
+            dpl_kernels_select(&k, level ? test_cpu() : DPL_CPU_C);
+            k.rotate(out, in, w, h, degrees, bilinear, fill8);
+            assert_true(test_canary_ok(out, bytes));
+            if (test_crc(out, bytes) != crc)
+                fail_msg("level %u differs from Pillow: %s", level, line);
+        }
         test_free_all();
     }
     fclose(f);
@@ -43,13 +50,13 @@ static void quarter_turns_add_up(void **state)
     (void)state;
     test_formula_picture(in, SIDE, SIDE, 3);
     for (int bilinear = 0; bilinear < 2; bilinear++) {
-        dpl_rotate_rgb(a, in, SIDE, SIDE, 90, bilinear, fill);
-        dpl_rotate_rgb(b, a, SIDE, SIDE, 270, bilinear, fill);
+        dpl_rotate_rgb_c(a, in, SIDE, SIDE, 90, bilinear, fill);
+        dpl_rotate_rgb_c(b, a, SIDE, SIDE, 270, bilinear, fill);
         assert_memory_equal(b, in, BYTES);
-        dpl_rotate_rgb(b, a, SIDE, SIDE, 90, bilinear, fill);
-        dpl_rotate_rgb(a, in, SIDE, SIDE, -180, bilinear, fill);
+        dpl_rotate_rgb_c(b, a, SIDE, SIDE, 90, bilinear, fill);
+        dpl_rotate_rgb_c(a, in, SIDE, SIDE, -180, bilinear, fill);
         assert_memory_equal(a, b, BYTES);
-        dpl_rotate_rgb(b, in, SIDE, SIDE, -720, bilinear, fill);
+        dpl_rotate_rgb_c(b, in, SIDE, SIDE, -720, bilinear, fill);
         assert_memory_equal(b, in, BYTES);
     }
 }
@@ -62,7 +69,7 @@ static void positive_angles_turn_counter_clockwise(void **state)
 
     (void)state;
     in[3 * 5] = 200; /* row 1, column 2 */
-    dpl_rotate_rgb(out, in, 3, 3, 90, 0, fill);
+    dpl_rotate_rgb_c(out, in, 3, 3, 90, 0, fill);
     assert_int_equal(out[3 * 1], 200);
 }
 
@@ -75,7 +82,7 @@ static void bilinear_edges_do_not_mix_with_the_fill(void **state)
 
     (void)state;
     memset(in, 100, sizeof in);
-    dpl_rotate_rgb(out, in, SIDE, SIDE, 33, 1, fill);
+    dpl_rotate_rgb_c(out, in, SIDE, SIDE, 33, 1, fill);
     for (int i = 0; i < SIDE * SIDE; i++) {
         const int inside = out[3 * i] == 100 && out[3 * i + 1] == 100 && out[3 * i + 2] == 100;
         assert_true(inside || !memcmp(out + 3 * i, fill, 3));
