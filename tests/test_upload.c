@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batches on devices with memory of their own: what arrives, and that a slot is rewritten only after
+ * the work that uses it. The modelled device has CUDA's ordering edges, so that ThreadSanitizer sees a
+ * missing one. */
+#include "device/device.h"
+#include "tests/loaderutil.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { N = 40, SIDE = 16, BYTES = SIDE * SIDE * 3, BATCH = 8 };
+
+typedef struct rig {
+    test_memory m;
+    dpl_options opt;
+    dpl_device *device[2];
+    dpl_stream *stream[2];
+    dpl_loader *l;
+} rig;
+
+static void rig_open(rig *r, const char *devices, int parts)
+{
+    dpl_text why;
+
+    memset(r, 0, sizeof *r);
+    test_memory_pictures(&r->m, N);
+    r->opt = test_loader_options(&r->m);
+    r->opt.epochs = 3;
+    r->opt.prefetch = 1;
+    r->opt.workers = 3;
+    r->opt.devices = devices;
+    for (int p = 0; p < parts; p++) {
+        assert_int_equal(dpl_device_open(&r->device[p], "sim:1ms", &why), DPL_OK);
+        assert_int_equal(dpl_stream_create(r->device[p], &r->stream[p], "step", &why), DPL_OK);
+    }
+    if (dpl_open(&r->l, &r->opt)) fail_msg("%s", dpl_error_text(NULL));
+}
+
+static void rig_close(rig *r)
+{
+    for (int p = 0; p < 2; p++)
+        if (r->stream[p]) assert_int_equal(dpl_stream_sync(r->stream[p]), DPL_OK);
+    dpl_close(&r->l);
+    for (int p = 0; p < 2; p++) {
+        if (r->stream[p]) dpl_stream_destroy(&r->stream[p]);
+        dpl_device_close(&r->device[p]);
+    }
+    test_memory_free(&r->m);
+}
+
+/* What the host path delivers, for all three epochs. */
+static void expected(const rig *r, test_entry *want)
+{
+    dpl_options opt = r->opt;
+
+    opt.devices = NULL;
+    for (uint64_t e = 0; e < 3; e++) assert_int_equal(test_trace(&opt, e, want + e * N, N), N);
+}
+
+/* A "step" of the consumer: queued on its stream, runs late, reads the batch where it lies. */
+typedef struct step {
+    const uint8_t *pixels;
+    const uint64_t *ids;
+    const int32_t *labels;
+    int n;
+    test_entry *out;
+} step;
+
+static void run_step(void *arg)
+{
+    const struct timespec late = { 0, 2000000 };
+    const step *s = arg;
+
+    nanosleep(&late, NULL);
+    for (int k = 0; k < s->n; k++)
+        s->out[k] = (test_entry){ s->ids[k], test_hash(s->pixels + (size_t)k * BYTES, BYTES),
+                                  s->labels[k] };
+}
+
+/* The batch is released at once, long before the queued step has read it. */
+static void run_released_early(const char *devices, int parts)
+{
+    test_entry *want = calloc(3 * N, sizeof *want), *got = calloc(3 * N, sizeof *got);
+    step *steps = calloc(64, sizeof *steps);
+    size_t at = 0, n = 0;
+    dpl_batch b;
+    rig r;
+    int err;
+
+    rig_open(&r, devices, parts);
+    expected(&r, want);
+    for (int eofs = 0; eofs < 3;) {
+        void *streams[2] = { r.stream[0], r.stream[1] };
+
+        if ((err = dpl_next_on(r.l, &b, streams, 20000)) == DPL_EOF) {
+            eofs++;
+            continue;
+        }
+        assert_int_equal(err, DPL_OK);
+        assert_int_equal(b.parts, parts);
+        for (int p = 0; p < parts; p++) {
+            const dpl_part *part = &b.part[p];
+
+            steps[n] = (step){ part->pixels, part->ids, part->labels, part->n, got + at };
+            at += (size_t)part->n;
+            assert_int_equal(dpl_stream_launch(r.stream[p], run_step, &steps[n++], 1000000),
+                             DPL_OK);
+        }
+        dpl_release(r.l, &b, streams);
+    }
+    rig_close(&r);
+    assert_int_equal(at, 3 * N);
+    assert_memory_equal(got, want, 3 * N * sizeof *want);
+    free(want);
+    free(got);
+    free(steps);
+}
+
+static void slot_waits_for_the_work_queued_before_release(void **state)
+{
+    (void)state;
+    run_released_early("sim:1ms", 1);
+}
+
+static void two_devices_each_get_their_part(void **state)
+{
+    (void)state;
+    run_released_early("sim:1ms,sim:2ms", 2);
+}
+
+/* Without streams dpl_next() waits for the copy, and release takes effect at once. */
+static void without_streams_the_host_waits(void **state)
+{
+    test_entry want[3 * N];
+    uint8_t pixels[BATCH * BYTES];
+    uint64_t at = 0;
+    dpl_batch b;
+    rig r;
+
+    (void)state;
+    rig_open(&r, "sim:1ms", 1);
+    expected(&r, want);
+    while (!dpl_next(r.l, &b, 20000)) {
+        const dpl_part *part = &b.part[0];
+
+        assert_int_equal(
+            dpl_copy_to_host(r.stream[0], pixels, part->pixels, (size_t)part->n * BYTES), DPL_OK);
+        assert_int_equal(dpl_stream_sync(r.stream[0]), DPL_OK);
+        for (int k = 0; k < part->n; k++, at++) {
+            assert_int_equal(part->ids[k], want[at].id);
+            assert_int_equal(test_hash(pixels + (size_t)k * BYTES, BYTES), want[at].hash);
+        }
+        dpl_release(r.l, &b, NULL);
+    }
+    assert_int_equal(at, N);
+    rig_close(&r);
+}
+
+/* Batches that were copied but never given out are forgotten in good order. */
+static void moving_drops_batches_in_flight(void **state)
+{
+    void *streams[1];
+    dpl_batch b;
+    rig r;
+
+    (void)state;
+    rig_open(&r, "sim:1ms", 1);
+    streams[0] = r.stream[0];
+    for (int k = 0; k < 20; k++) {
+        assert_int_equal(dpl_set_epoch(r.l, (uint64_t)(k % 3)), DPL_OK);
+        assert_int_equal(dpl_next_on(r.l, &b, streams, 20000), DPL_OK);
+        assert_int_equal(b.epoch, k % 3);
+        dpl_release(r.l, &b, streams);
+    }
+    rig_close(&r);
+}
+
+static void slot_bytes_count_both_sides(void **state)
+{
+    dpl_info info;
+    dpl_stats st = { .size = sizeof st };
+    dpl_batch b;
+    rig r;
+
+    (void)state;
+    rig_open(&r, "sim:1ms", 1);
+    dpl_info_get(r.l, &info);
+    assert_int_equal(info.slot_bytes, 2 * (2 * BATCH * BYTES + 64 + 64));
+    assert_int_equal(dpl_next(r.l, &b, 20000), DPL_OK);
+    dpl_stats_get(r.l, &st);
+    assert_true(st.upload_s > 0);
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slot_waits_for_the_work_queued_before_release),
+        cmocka_unit_test(two_devices_each_get_their_part),
+        cmocka_unit_test(without_streams_the_host_waits),
+        cmocka_unit_test(moving_drops_batches_in_flight),
+        cmocka_unit_test(slot_bytes_count_both_sides),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
