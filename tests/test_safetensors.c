@@ -213,6 +213,8 @@ static void header_lengths_are_not_believed(void **state)
         assert_int_equal(dpt_st_open(&f, file_with(file, len), NULL), DPL_EDATA);
     }
     expect_refused(file_with(file, len), DPL_EDATA, "18446744073709551615 bytes announced");
+    memcpy(file, &(uint64_t){ len - 7 }, 8); /* one byte past the end */
+    expect_refused(file_with(file, len), DPL_EDATA, "header of 1034 bytes announced, but the file");
     free(file);
 }
 
