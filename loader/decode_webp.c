@@ -84,6 +84,8 @@ int dpl_webp_region(dpl_picture *p, const dpl_box *box, int denominator, dpl_pix
     code = WebPDecode(p->bytes, p->len, &config);
     WebPFreeDecBuffer(&config.output);
     if (code != VP8_STATUS_OK) return failed(code, why);
+    if (little_endian(p->bytes + 4) + 8 > p->len)
+        dpl_picture_complain(p, "WebP: the file is cut off behind its pixels");
     p->count = (uint64_t)p->width * (uint64_t)p->height;
     *out = (dpl_pixels){ (uint8_t *)p->pixels + (size_t)box->y * stride + (size_t)box->x * 3,
                          stride,

@@ -74,6 +74,51 @@ static void webp_equals_pillow(void **state)
 #endif
 }
 
+static void a_cut_webp_is_bad(void **state)
+{
+    (void)state;
+#ifdef DPL_HAVE_WEBP
+    static const char *const names[] = { "webp_lossless.webp", "webp_lossy.webp" };
+    const dpl_decode_limits limits = decode_limits();
+
+    for (int i = 0; i < 2; i++) {
+        size_t len;
+        uint8_t *file = test_read_file(test_format(DATA "%s", names[i]), &len);
+
+        for (size_t n = 1; n < len; n++) {
+            uint8_t *bytes = test_guarded_bytes(n, 0);
+            memcpy(bytes, file, n);
+            if (decode_once(&limits, bytes, n).status != DPL_EDATA)
+                fail_msg("%zu of %zu bytes of %s passed", n, len, names[i]);
+            test_free_all();
+        }
+        free(file);
+    }
+#else
+    skip();
+#endif
+}
+
+/* Its orientation is lost with it, so this must not pass in silence. */
+static void a_webp_cut_behind_its_pixels_warns(void **state)
+{
+    (void)state;
+#ifdef DPL_HAVE_WEBP
+    const dpl_decode_limits limits = decode_limits();
+    size_t len;
+    uint8_t *bytes = test_read_file(DATA "webp_turn.webp", &len);
+    const decode_result r = decode_once(&limits, bytes, len - 4);
+
+    assert_int_equal(r.status, DPL_OK);
+    assert_int_equal(r.warned, 1);
+    assert_string_equal(r.why.s, "WebP: the file is cut off behind its pixels");
+    free(r.rgb);
+    free(bytes);
+#else
+    skip();
+#endif
+}
+
 static void webp_is_refused_by_name_where_it_cannot_be_read(void **state)
 {
     size_t len;
@@ -315,6 +360,8 @@ int main(void)
         cmocka_unit_test(png_kinds_equal_pillow),
         cmocka_unit_test(turned_pictures_equal_pillow),
         cmocka_unit_test(webp_equals_pillow),
+        cmocka_unit_test(a_cut_webp_is_bad),
+        cmocka_unit_test(a_webp_cut_behind_its_pixels_warns),
         cmocka_unit_test(webp_is_refused_by_name_where_it_cannot_be_read),
         cmocka_unit_test(orientation_can_be_ignored),
         cmocka_unit_test(sizes_above_the_limit_are_refused),

@@ -5,10 +5,10 @@
 #include "tests/decode_cases.h"
 #include "tests/testutil.h"
 
+#include <dirent.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { BOXES = 24, SIZES = 5 };
+enum { BOXES = 24, SIZES = 5, FILE_BOXES = 4 };
 
 typedef struct kind {
     const char *name;
@@ -39,12 +39,12 @@ static const kind kinds[] = {
 
 /* One file: random boxes, half of them at a border of the picture. */
 static void compare_boxes(dpl_decoder *d, const char *name, const uint8_t *bytes, size_t len,
-                          dpl_rng *rng)
+                          int boxes, dpl_rng *rng)
 {
     const decode_result whole = decode_whole(d, bytes, len);
 
     if (whole.status) fail_msg("%s: %s", name, whole.why.s);
-    for (int i = 0; i < BOXES; i++) {
+    for (int i = 0; i < boxes; i++) {
         int w = 1 + (int)dpl_rng_below(rng, (uint32_t)whole.width);
         int h = 1 + (int)dpl_rng_below(rng, (uint32_t)whole.height);
         int x = (int)dpl_rng_below(rng, (uint32_t)(whole.width - w + 1));
@@ -86,7 +86,8 @@ static void compare_kind(dpl_decoder *d, const kind *k, int turned, dpl_rng *rng
             spec.restart_rows = variant == 3;
             spec.orientation = turned ? 1 + (s + variant) % 8 : 0;
             bytes = test_jpeg(sizes[s][0], sizes[s][1], (uint64_t)s, &spec, &len);
-            compare_boxes(d, test_format("%s, variant %d", k->name, variant), bytes, len, rng);
+            compare_boxes(d, test_format("%s, variant %d", k->name, variant), bytes, len, BOXES,
+                          rng);
             free(bytes);
         }
     }
@@ -117,11 +118,44 @@ static void regions_of_turned_pictures_equal_a_full_decode(void **state)
     every_kind(1);
 }
 
+/* Files of other encoders, where there are any: all that decode without a complaint. */
+static void regions_of_other_files_equal_a_full_decode(void **state)
+{
+    DIR *dir = opendir("../shared/corpus");
+    const dpl_decode_limits limits = decode_limits();
+    struct dirent *e;
+    dpl_decoder *d;
+    dpl_rng rng;
+    int files = 0;
+
+    (void)state;
+    if (!dir) skip();
+    assert_int_equal(dpl_decoder_create(&d, &limits), DPL_OK);
+    dpl_rng_init(&rng, 8, 0, 0, DPL_RNG_AUGMENT);
+    while ((e = readdir(dir))) {
+        size_t len;
+        decode_result r;
+        uint8_t *bytes;
+
+        if (e->d_name[0] == '.') continue;
+        bytes = test_read_file(test_format("../shared/corpus/%s", e->d_name), &len);
+        r = decode_whole(d, bytes, len);
+        if (!r.status && !r.warned) compare_boxes(d, e->d_name, bytes, len, FILE_BOXES, &rng);
+        files += !r.status;
+        free(r.rgb);
+        free(bytes);
+    }
+    closedir(dir);
+    dpl_decoder_destroy(&d);
+    assert_true(files > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(regions_equal_a_full_decode),
         cmocka_unit_test(regions_of_turned_pictures_equal_a_full_decode),
+        cmocka_unit_test(regions_of_other_files_equal_a_full_decode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
