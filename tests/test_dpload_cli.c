@@ -123,7 +123,7 @@ static void drawset_draws_what_was_asked(void **state)
     assert_int_equal(count("find set/val -name '*.jpg' | wc -l"), 18);
     assert_int_equal(count("find set -name 'broken*' | wc -l"), 1);
     assert_int_equal(count("ls set/train | wc -l"), 6);
-    assert_int_equal(count("ls set/val/red_square | wc -l"), 3);
+    assert_int_equal(count("ls set/val/red_cross | wc -l"), 3);
     assert_int_equal(count("ls -d set.partial* 2>/dev/null | wc -l"), 0);
 }
 
@@ -134,8 +134,8 @@ static void drawset_repeats_itself(void **state)
     assert_int_equal(run("drawset --train 60 --val 18 --side 40,90 again"), 0);
     assert_int_equal(run("drawset --train 60 --val 18 --side 40,90 --seed 1 other"), 0);
     assert_int_equal(count("diff -r set again >diff && echo 1"), 1);
-    assert_int_equal(count("cmp -s set/val/red_circle/red_circle_00000.jpg "
-                           "other/val/red_circle/red_circle_00000.jpg || echo 1"),
+    assert_int_equal(count("cmp -s set/val/red_ring/red_ring_00000.jpg "
+                           "other/val/red_ring/red_ring_00000.jpg || echo 1"),
                      1);
 }
 
@@ -158,7 +158,7 @@ static void check_lists_what_is_bad(void **state)
 {
     (void)state;
     need_programs();
-    expect(3, "set/train/blue_circle/broken_000.jpg\t", "dpload check set");
+    expect(3, "set/train/blue_cross/broken_000.jpg\t", "dpload check set");
     assert_non_null(strstr(out, "\n79 pictures decoded in full: 1 bad, 0 with a warning;"));
     assert_string_equal(err, "");
     expect(0, "18 pictures decoded in full: 0 bad", "dpload check --subset val set");
@@ -269,7 +269,7 @@ static void bench_says_which_folder(void **state)
     need_programs();
     expect(0, "set/train: 61 pictures in 6 classes; train recipe", "dpload bench --size 32 set");
     assert_ptr_equal(strstr(out, "set/train: "), out);
-    assert_non_null(strstr(err, "left out set/train/blue_circle/broken_000.jpg: "));
+    assert_non_null(strstr(err, "left out set/train/blue_cross/broken_000.jpg: "));
     assert_non_null(strstr(out, "\ndecode "));
     expect(0, "set/val: 18 pictures", "dpload bench --size 32 --recipe eval set");
     expect(0, "set/val: 18 pictures", "dpload bench --size 32 --subset val set");

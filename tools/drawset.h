@@ -13,7 +13,7 @@ extern "C" {
 
 enum { DRAWSET_CLASSES = 6 };
 
-/** "red_circle" …: shape AND colour tell the classes apart. k 0..5, byte-wise sorted. */
+/** "red_ring" …: shape AND colour tell the classes apart. k 0..5, byte-wise sorted. */
 const char *drawset_class_name(int k);
 
 /** Draw one w x h scene of class k into rgb [h][w][3]: a function of (seed, subset, index) and the

@@ -43,7 +43,7 @@ static const dpl_opt_spec spec = {
     .usage = "[options] DIR",
     .summary = "Draw a labelled picture set: DIR/train and DIR/val with one folder per class.",
     .examples = "drawset pictures\ndrawset --train 6000 --side 300,600 --seed 1 large\n",
-    .see = "Classes: red or blue; circle, square or triangle. DIR must be new or empty.",
+    .see = "Classes: red or blue; cross, ring or triangle. DIR must be new or empty.",
     .env = NULL,
     .opts = table,
 };
@@ -188,6 +188,6 @@ int main(int argc, char **argv)
            DRAWSET_CLASSES,
            o.plain
                ? ""
-               : "; train also holds awkward files and a broken one (blue_circle/broken_000.jpg)");
+               : "; train also holds awkward files and a broken one (blue_cross/broken_000.jpg)");
     return fflush(stdout) ? 1 : 0;
 }

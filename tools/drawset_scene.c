@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stddef.h>
 
-typedef enum shape { CIRCLE, SQUARE, TRIANGLE } shape;
+typedef enum shape { CROSS, RING, TRIANGLE } shape;
 typedef enum pattern { PLAIN, STRIPES, CHECKS, WAVES, PATTERNS } pattern;
 
 typedef struct color {
@@ -32,9 +32,9 @@ typedef struct backdrop {
     double cos_a, sin_a, period, strength;
 } backdrop;
 
-/* Byte-wise sorted: blue before red, circle before square before triangle. */
-static const char *const names[DRAWSET_CLASSES] = { "blue_circle", "blue_square", "blue_triangle",
-                                                    "red_circle",  "red_square",  "red_triangle" };
+/* Byte-wise sorted: blue before red, cross before ring before triangle. */
+static const char *const names[DRAWSET_CLASSES] = { "blue_cross", "blue_ring", "blue_triangle",
+                                                    "red_cross",  "red_ring",  "red_triangle" };
 static const double two_pi = 6.283185307179586;
 
 const char *drawset_class_name(int k)
@@ -56,17 +56,21 @@ static color from_hsv(double hue, double saturation, double value)
     return (color){ part[0], part[1], part[2] };
 }
 
-/* Distance of (x, y) to the edge of a shape of radius 1 at the origin; negative inside. */
+/* Distance of (x, y) to the edge of a shape that fits a circle of radius 1 round the origin; negative
+ * inside. */
 static double shape_distance(shape what, double x, double y)
 {
-    static const double half_sqrt3 = 0.8660254037844386, sqrt_half = 0.7071067811865476;
+    static const double half_sqrt3 = 0.8660254037844386, arm = 0.92, half_width = 0.24;
 
+    x = fabs(x);
     switch (what) {
-    case CIRCLE: return sqrt(x * x + y * y) - 1;
-    case SQUARE: return fmax(fabs(x), fabs(y)) - sqrt_half;
+    case CROSS:
+        y = fabs(y);
+        return fmin(fmax(x - half_width, y - arm), fmax(y - half_width, x - arm));
+    case RING: return fabs(sqrt(x * x + y * y) - 0.78) - 0.22;
     case TRIANGLE: break;
     }
-    return fmax(fabs(x) * half_sqrt3 - y * 0.5, y) - 0.5;
+    return fmax(x * half_sqrt3 - y * 0.5, y) - 0.5;
 }
 
 static void blend(color *at, color with, double share)
