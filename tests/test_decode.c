@@ -78,10 +78,11 @@ static void a_cut_webp_is_bad(void **state)
 {
     (void)state;
 #ifdef DPL_HAVE_WEBP
-    static const char *const names[] = { "webp_lossless.webp", "webp_lossy.webp" };
+    static const char *const names[] = { "webp_lossless.webp", "webp_lossy.webp",
+                                         "webp_turn.webp" };
     const dpl_decode_limits limits = decode_limits();
 
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         size_t len;
         uint8_t *file = test_read_file(test_format(DATA "%s", names[i]), &len);
 
@@ -94,26 +95,6 @@ static void a_cut_webp_is_bad(void **state)
         }
         free(file);
     }
-#else
-    skip();
-#endif
-}
-
-/* Its orientation is lost with it, so this must not pass in silence. */
-static void a_webp_cut_behind_its_pixels_warns(void **state)
-{
-    (void)state;
-#ifdef DPL_HAVE_WEBP
-    const dpl_decode_limits limits = decode_limits();
-    size_t len;
-    uint8_t *bytes = test_read_file(DATA "webp_turn.webp", &len);
-    const decode_result r = decode_once(&limits, bytes, len - 4);
-
-    assert_int_equal(r.status, DPL_OK);
-    assert_int_equal(r.warned, 1);
-    assert_string_equal(r.why.s, "WebP: the file is cut off behind its pixels");
-    free(r.rgb);
-    free(bytes);
 #else
     skip();
 #endif
@@ -361,7 +342,6 @@ int main(void)
         cmocka_unit_test(turned_pictures_equal_pillow),
         cmocka_unit_test(webp_equals_pillow),
         cmocka_unit_test(a_cut_webp_is_bad),
-        cmocka_unit_test(a_webp_cut_behind_its_pixels_warns),
         cmocka_unit_test(webp_is_refused_by_name_where_it_cannot_be_read),
         cmocka_unit_test(orientation_can_be_ignored),
         cmocka_unit_test(sizes_above_the_limit_are_refused),
