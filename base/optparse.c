@@ -3,6 +3,7 @@
 #include "base/optparse.h"
 
 #include "base/alloc.h"
+#include "base/optdoc.h"
 #include "base/optvalue.h"
 #include "dpload.h"
 
@@ -305,9 +306,14 @@ int dpl_opt_parse(const dpl_opt_spec *spec, int argc, char **argv, void *values,
 {
     parser p = { .spec = spec, .values = values, .given = given, .why = why };
     dpl_text from_env = { "" };
+    dpl_opt_doc doc = DPL_OPT_DOC_MAN;
     int err, env_err;
 
     *operand = argc;
+    if ((err = dpl_opt_doc_asked(argc, argv, &doc, why))) {
+        if (err == DPL_OPT_HELPED) dpl_opt_doc_table(spec, doc, out);
+        return err;
+    }
     if (given) memset(given, 0, count(spec->opts));
     if ((err = build(&p))) goto done;
     p.why = &from_env;
