@@ -4,6 +4,7 @@
 #   SAN=asan|tsan|ubsan|fuzz   build with sanitizers, in a build folder of its own
 #   DNNL=0|1  WEBP=0|1         leave out / insist on oneDNN, libwebp (default: as found)
 #   CC=gcc|clang  WERROR=1     warnings are errors
+#   PREFIX=/usr/local  LIBDIR=PREFIX/lib  DESTDIR=   where `make install` puts things
 
 ifeq ($(origin CC),default)
 CC      := gcc
@@ -46,6 +47,11 @@ ALLFLAGS = -std=c11 -D_GNU_SOURCE -Iinclude -I. $(OPT) -fPIC -fvisibility=hidden
            $(WARN) $(SANFLAGS) $(if $(filter 1,$(DNNL)),-DDPT_HAVE_DNNL) $(if $(filter 1,$(WEBP)),-DDPL_HAVE_WEBP) $(CFLAGS)
 LIBS_LOADER  := -ljpeg -lpng -lz $(if $(filter 1,$(WEBP)),-lwebp) -lm -pthread
 LIBS_TRAINER := $(if $(filter 1,$(DNNL)),-ldnnl -lgomp) -ljansson
+LIBS_PC      := libjpeg libpng zlib $(if $(filter 1,$(WEBP)),libwebp)
+PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
+DESTDIR ?=
+VERSION := $(shell sed -n 's/^.define DPL_VERSION "\(.*\)"/\1/p' include/dpload.h)
 ifeq ($(V),0)
 Q := @
 endif
@@ -63,13 +69,20 @@ TEST_OBJ := $(patsubst %.c,$B/%.o,$(filter-out $(wildcard tests/test_*.c),$(wild
 FUZZERS := $(patsubst tests/fuzz/%.c,$B/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 EXAMPLES := $(patsubst examples/%.c,$B/examples/%,$(wildcard examples/*.c))
 PROGS   := $(BIN)/dptrain $(BIN)/dpload $(BIN)/drawset
+DOCS    := $(foreach p,dptrain dpload,$(addprefix $B/doc/$p.,1 bash zsh fish))
 
-.PHONY: all lib test test-threads test-kernels examples check format demo config help clean fuzz
+.PHONY: all lib docs test test-threads test-kernels examples check format demo config help clean fuzz \
+        install uninstall FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(PROGS) lib examples ## build programs, libraries and examples
 lib: $(LIB)/libdpload.a $(LIB)/libdpload.so ## build libdpload, static and shared
+docs: $(DOCS) ## build man pages and shell completions from the option tables
 examples: $(EXAMPLES) ## build the examples against the shared library
+install: $(BIN)/dptrain $(BIN)/dpload lib docs $B/doc/dpload.pc ## install programs, library, man pages and completions
+uninstall: ## remove what install put there
+install uninstall:
+	$(Q)BIN=$(BIN) LIB=$(LIB) DOC=$B/doc PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)' tools/install.sh $@
 test: $(TESTS) $(PROGS) ## build and run every test of this configuration
 	$(Q)BIN=$(abspath $(BIN)) LIB=$(abspath $(LIB)) tools/run_tests.sh $(TESTS)
 test-threads: $(THREAD_TESTS) $(PROGS) ## only the tests of what threads share (SAN=tsan)
@@ -119,5 +132,16 @@ $B/fuzz/%: $B/tests/fuzz/%.o $(TEST_OBJ) $(TRN_OBJ) $(TOOL_OBJ) $(LIB)/libdpload
 $B/examples/%: examples/%.c $(LIB)/libdpload.so include/dpload.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALLFLAGS) -o $@ $< -L$(LIB) -ldpload -Wl,-rpath,$(abspath $(LIB)) $(LDFLAGS)
+$B/doc/%.1: man/%.1.in $(BIN)/%
+	@mkdir -p $(@D)
+	$(Q)$(BIN)/$* --print-options=man >$@.options
+	$(Q)sed -e '/^@OPTIONS@$$/{r $@.options' -e 'd}' $< >$@
+$(filter-out %.1,$(DOCS)): $B/doc/%: $(BIN)/dptrain $(BIN)/dpload
+	@mkdir -p $(@D)
+	$(Q)$(BIN)/$(basename $*) --print-options=$(subst .,,$(suffix $*)) >$@
+$B/doc/dpload.pc: loader/dpload.pc.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))|' \
+	    -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(strip $(LIBS_PC))|' $< >$@
 
 -include $(shell find $B -name '*.d' 2>/dev/null)

@@ -21,6 +21,7 @@ libjansson-dev      JSON reading: checkpoint headers
 tests="
 libcmocka-dev       the test harness
 procps              pgrep: tests look for threads and processes left behind
+pkg-config          the flags of the installed library
 "
 check="
 g++                 headers compile alone as C++17
