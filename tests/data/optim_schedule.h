@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Made by tests/scripts/make_optim_data.py with torch.optim.lr_scheduler, one value
  * per epoch, base rate 0.1; do not edit. */
+#ifndef TESTS_DATA_OPTIM_SCHEDULE_H
+#define TESTS_DATA_OPTIM_SCHEDULE_H
+
 /* clang-format off */
 static const double sched_step[95] = {
     0.1, 0.1, 0.1, 0.1, 0.1,
@@ -68,3 +71,5 @@ static const double sched_warm_const[8] = {
     0.09999999999999999, 0.09999999999999999, 0.09999999999999999,
 };
 /* clang-format on */
+
+#endif

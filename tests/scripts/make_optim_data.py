@@ -62,12 +62,12 @@ def write_sgd(path):
     with open(path, "w") as f:
         f.write("/* SPDX-License-Identifier: Apache-2.0 */\n"
                 "/* Made by tests/scripts/make_optim_data.py with PyTorch's SGD; do not edit. */\n"
-                "/* clang-format off */\n")
+                "#ifndef TESTS_DATA_OPTIM_SGD_H\n#define TESTS_DATA_OPTIM_SGD_H\n\n"
+                "#include \"trainer/optim.h\"\n\n/* clang-format off */\n")
         f.write(f"enum {{ SGD_N = {N}, SGD_STEPS = {STEPS}, SGD_CASES = {len(CASES)} }};\n")
         f.write("static const dpt_sgd sgd_case[SGD_CASES] = {\n")
         for lr, momentum, decay, nesterov in CASES:
-            f.write(f"    {{ .lr = {lr}, .momentum = {momentum}, .weight_decay = {decay}, "
-                    f".nesterov = {int(nesterov)} }},\n")
+            f.write(f"    {{ {lr}, {momentum}, {decay}, {int(nesterov)}, 0 }},\n")
         f.write("};\n")
         array(f, "sgd_start", plain["start"])
         array(f, "sgd_grads", plain["grads"])
@@ -75,7 +75,7 @@ def write_sgd(path):
         array(f, "sgd_last", plain["last"])
         array(f, "sgd_velocity", plain["velocity"])
         array(f, "sgd_fused_last", fused["last"])
-        f.write("/* clang-format on */\n")
+        f.write("/* clang-format on */\n\n#endif\n")
 
 
 def schedule_values(make, epochs):
@@ -104,6 +104,7 @@ def write_schedule(path):
         f.write("/* SPDX-License-Identifier: Apache-2.0 */\n"
                 "/* Made by tests/scripts/make_optim_data.py with torch.optim.lr_scheduler, one value\n"
                 " * per epoch, base rate 0.1; do not edit. */\n"
+                "#ifndef TESTS_DATA_OPTIM_SCHEDULE_H\n#define TESTS_DATA_OPTIM_SCHEDULE_H\n\n"
                 "/* clang-format off */\n")
         for name, (epochs, make) in cases.items():
             values = schedule_values(make, epochs)
@@ -111,7 +112,7 @@ def write_schedule(path):
             for k in range(0, epochs, 5):
                 f.write("    " + ", ".join(repr(x) for x in values[k:k + 5]) + ",\n")
             f.write("};\n")
-        f.write("/* clang-format on */\n")
+        f.write("/* clang-format on */\n\n#endif\n")
 
 
 if __name__ == "__main__":
