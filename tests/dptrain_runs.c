@@ -9,10 +9,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { WORDS = 64, LIMIT_S = 60 };
+
+static size_t file_limit;
+
+void test_dptrain_file_limit(size_t bytes)
+{
+    file_limit = bytes;
+}
 
 static const char *program(void)
 {
@@ -73,6 +81,7 @@ static pid_t start(char *words, const char *work)
     if (chdir(work) || dup2(open("out", O_WRONLY | O_CREAT | O_TRUNC, 0666), 1) < 0 ||
         dup2(open("err", O_WRONLY | O_CREAT | O_TRUNC, 0666), 2) < 0)
         _exit(127);
+    if (file_limit) setrlimit(RLIMIT_FSIZE, &(struct rlimit){ file_limit, file_limit });
     signal(SIGINT, SIG_DFL); /* a test in the background of a shell would pass on SIG_IGN */
     execv(argv[0], argv);
     _exit(127);

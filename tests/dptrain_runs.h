@@ -20,6 +20,8 @@ void test_dptrain(test_run *r, const char *format, ...) __attribute__((format(pr
 /** The same, and send `sig` once the file below test_work() holds at least `lines` lines. */
 void test_dptrain_signal(test_run *r, int sig, const char *file, int lines, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+/** Files of the runs that follow may not grow beyond this many bytes; 0 = no limit. */
+void test_dptrain_file_limit(size_t bytes);
 void test_run_free(test_run *r);
 
 /** Folder the runs start in; a made data set of 3 classes, 12 + 4 pictures each, is "data" in it. */

@@ -35,6 +35,7 @@ void dpt_interrupt_install(void)
     sigemptyset(&sa.sa_mask);
     for (size_t i = 0; i < sizeof sigs / sizeof *sigs; i++) sigaction(sigs[i], &sa, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file over the limit is a failed save, with a message */
 }
 
 int dpt_interrupt_signal(void)

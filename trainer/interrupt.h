@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-/** Take SIGINT, SIGTERM and SIGUSR1; ignore SIGPIPE, so that a closed pipe does not end training. */
+/** Take SIGINT, SIGTERM and SIGUSR1; ignore SIGPIPE and SIGXFSZ, so that a closed pipe does not end
+ *  training and a file that may not grow is an error of the save. */
 void dpt_interrupt_install(void);
 
 /** The signal that arrived, or 0. Any thread. */

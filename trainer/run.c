@@ -37,6 +37,26 @@ static void take_from_peek(dpt_run *r)
     if (!dpt_cli_given(r->cli, "size") && r->peek.width > 0) r->opt->size = r->peek.width;
 }
 
+/* A resumed run may be told to go on differently, but not without saying so. */
+static void say_changes(const dpt_run *r, char **saved, int n)
+{
+    char *argv[] = { r->argv[0], (char *)(size_t) ".", NULL };
+    char was_text[512], is_text[512];
+    dpt_cli was = { .held = NULL };
+    int helped;
+
+    if (dpt_cli_parse(&was, 2, argv, saved, n, stdout, &helped, NULL)) return;
+    for (const dpl_opt *o = dpt_cli_spec()->opts; n && o->name; o++) {
+        if (!dpt_cli_given(r->cli, o->name) || !dpt_runlog_is_taken(o->name)) continue;
+        dpl_opt_format(o, &was.opt, was_text, sizeof was_text);
+        dpl_opt_format(o, r->opt, is_text, sizeof is_text);
+        if (strcmp(was_text, is_text))
+            dpt_report_note(r->report, "resume: --%s was %s, is %s from here on", o->name,
+                            *was_text ? was_text : "not given", is_text);
+    }
+    dpt_cli_fini(&was);
+}
+
 int dpt_run_resume(dpt_run *r, dpl_text *why)
 {
     char **saved = NULL;
@@ -58,7 +78,9 @@ int dpt_run_resume(dpt_run *r, dpl_text *why)
     rc = dpt_cli_parse(r->cli, r->argc, r->argv, saved, n, stdout, &helped, why);
     r->saved_options = saved; /* options point into them */
     r->n_saved_options = n;
-    if (!rc) take_from_peek(r);
+    if (rc) return rc;
+    take_from_peek(r);
+    say_changes(r, saved, n);
     return rc;
 }
 

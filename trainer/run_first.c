@@ -4,6 +4,7 @@
 #include "base/thread.h"
 #include "trainer/run.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +17,6 @@ static const char *plural(long long n)
 static void add(char *buf, size_t len, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-#include <stdarg.h>
 static void add(char *buf, size_t len, const char *format, ...)
 {
     const size_t at = strlen(buf);
@@ -36,9 +36,7 @@ static void line_split(const dpt_run *r, const dpl_info *info)
 
     add(s, sizeof s, "%d loader thread%s, %d device%s (", info->workers, plural(info->workers),
         r->devices, plural(r->devices));
-    for (int i = 0; i < r->devices; i++)
-        add(s, sizeof s, "%s%s", i ? (i > 7 && i < r->devices - 1 ? "" : ", ") : "",
-            i > 7 && i < r->devices - 1 ? "" : r->device[i]);
+    for (int i = 0; i < r->devices; i++) add(s, sizeof s, "%s%s", i ? ", " : "", r->device[i]);
     if (r->team && same) {
         const int t = dpt_team_threads(r->team, 0);
         add(s, sizeof s, "; %d compute thread%s%s", t, plural(t), r->devices > 1 ? " each" : "");

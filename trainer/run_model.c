@@ -129,10 +129,16 @@ static int save(dpt_run *r, const char *name, int with_state, dpl_text *why)
 {
     dpt_checkpoint c;
     const int64_t began = dpl_now_ns();
+    char *recipe;
     int err;
 
     fill_checkpoint(r, &c);
-    if ((err = dpt_checkpoint_save(&c, r->folder, name, with_state, why))) {
+    if (!(recipe = dpt_runlog_options(r->cli)))
+        return dpl_fail(why, DPT_EXIT_FAILED, "not saved: out of memory");
+    c.recipe = recipe;
+    err = dpt_checkpoint_save(&c, r->folder, name, with_state, why);
+    free(recipe);
+    if (err) {
         dpl_text_prefix(why, "not saved");
         return DPT_EXIT_FAILED;
     }

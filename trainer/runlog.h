@@ -54,6 +54,11 @@ typedef struct dpt_runlog_data {
 int dpt_runlog_args(const char *folder, const dpt_cli *cli, const dpt_runlog_data *d,
                     dpl_text *why);
 
+/** All options as a JSON object in new memory, or NULL. free() it. */
+char *dpt_runlog_options(const dpt_cli *cli);
+/** 1 when a resumed run takes option `name` from args.json. */
+int dpt_runlog_is_taken(const char *name);
+
 /** The options of the run in `folder` that decide what it computes, as "--name=value" arguments; the
  *  caller frees each and the array. No args.json there: none.
  *  @return DPL_OK, DPL_EDATA (damaged), DPL_ENOMEM; why */

@@ -34,12 +34,12 @@ static void write_data(dpl_json *j, const char *key, const char *path, const dpl
     dpl_json_end(j);
 }
 
-static void write_options(dpl_json *j, const dpt_cli *cli)
+static void write_options(dpl_json *j, const char *key, const dpt_cli *cli)
 {
     const dpl_opt *o = dpt_cli_spec()->opts;
     char value[1024];
 
-    dpl_json_object(j, "options");
+    dpl_json_object(j, key);
     for (; o->name; o++) {
         const char *s = value;
 
@@ -50,6 +50,21 @@ static void write_options(dpl_json *j, const dpt_cli *cli)
         dpl_json_string(j, o->name, s);
     }
     dpl_json_end(j);
+}
+
+char *dpt_runlog_options(const dpt_cli *cli)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+    dpl_json j;
+
+    if (!f) return NULL;
+    dpl_json_begin(&j, f);
+    write_options(&j, NULL, cli);
+    if (!fclose(f)) return text;
+    free(text);
+    return NULL;
 }
 
 static void write_all(FILE *f, const dpt_cli *cli, const dpt_runlog_data *d)
@@ -70,7 +85,7 @@ static void write_all(FILE *f, const dpt_cli *cli, const dpt_runlog_data *d)
     dpl_json_array(&j, "command");
     for (int i = 0; i < d->argc; i++) dpl_json_string(&j, NULL, d->argv[i]);
     dpl_json_end(&j);
-    write_options(&j, cli);
+    write_options(&j, "options", cli);
     dpl_json_array(&j, "classes");
     for (int i = 0; i < d->train->classes; i++) dpl_json_string(&j, NULL, d->train->class_names[i]);
     dpl_json_end(&j);
@@ -95,7 +110,7 @@ int dpt_runlog_args(const char *folder, const dpt_cli *cli, const dpt_runlog_dat
     return err;
 }
 
-static int is_taken(const char *name)
+int dpt_runlog_is_taken(const char *name)
 {
     for (int i = 0; not_taken[i]; i++)
         if (!strcmp(not_taken[i], name)) return 0;
@@ -140,7 +155,8 @@ int dpt_runlog_saved(const char *folder, char ***out, int *n, dpl_text *why)
     }
     for (const dpl_opt *o = dpt_cli_spec()->opts; o->name && !err; o++) {
         const char *value = json_string_value(json_object_get(options, o->name));
-        if (value && is_taken(o->name) && ((*out)[*n] = as_argument(o, value, &err))) (*n)++;
+        if (value && dpt_runlog_is_taken(o->name) && ((*out)[*n] = as_argument(o, value, &err)))
+            (*n)++;
     }
 done:
     if (err == DPL_ENOMEM) dpl_fail(why, err, "out of memory");
