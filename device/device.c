@@ -143,7 +143,10 @@ int dpl_stream_launch(dpl_stream *s, void (*run)(void *arg), void *arg, long lon
 
 int dpl_event_record(dpl_event *e, dpl_stream *s)
 {
-    return e->device == s->device ? s->device->ops->event_record(e, s) : DPL_EINVAL;
+    const dpl_device_ops *ops = s->device->ops;
+
+    /* Two handles may stand for one device: the loader's events mark points of its caller's streams. */
+    return e->device->ops == ops ? ops->event_record(e, s) : DPL_EINVAL;
 }
 
 int dpl_stream_wait(dpl_stream *s, dpl_event *e)

@@ -30,7 +30,7 @@ typedef struct dpl_device_ops {
     void (*event_destroy)(dpl_event *e);
     int (*copy)(dpl_stream *s, void *dst, const void *src, size_t bytes, dpl_copy_way way);
     int (*launch)(dpl_stream *s, void (*run)(void *arg), void *arg, long long modelled_ns);
-    int (*event_record)(dpl_event *e, dpl_stream *s); /* both of one device */
+    int (*event_record)(dpl_event *e, dpl_stream *s); /* both of one kind */
     int (*stream_wait)(dpl_stream *s, dpl_event *e);  /* both of one kind */
     int (*event_query)(dpl_event *e);
     int (*event_sync)(dpl_event *e);

@@ -2,6 +2,7 @@
 /* Batches on devices with memory of their own: what arrives, and that a slot is rewritten only after
  * the work that uses it. The modelled device has CUDA's ordering edges, so that ThreadSanitizer sees a
  * missing one. */
+#include "base/clock.h"
 #include "device/device.h"
 #include "tests/loaderutil.h"
 
@@ -69,7 +70,7 @@ typedef struct step {
 
 static void run_step(void *arg)
 {
-    const struct timespec late = { 0, 2000000 };
+    const struct timespec late = { 0, 5000000 };
     const step *s = arg;
 
     nanosleep(&late, NULL);
@@ -176,6 +177,33 @@ static void moving_drops_batches_in_flight(void **state)
     rig_close(&r);
 }
 
+static void nap(void *arg)
+{
+    const struct timespec ts = { 0, 200000000 };
+
+    (void)arg;
+    nanosleep(&ts, NULL);
+}
+
+/* The caller's stream is of a device handle of its own: its event must be taken all the same. */
+static void release_does_not_wait_for_the_step(void **state)
+{
+    void *streams[1];
+    dpl_batch b;
+    int64_t start;
+    rig r;
+
+    (void)state;
+    rig_open(&r, "sim:1ms", 1);
+    streams[0] = r.stream[0];
+    assert_int_equal(dpl_next_on(r.l, &b, streams, 20000), DPL_OK);
+    start = dpl_now_ns();
+    assert_int_equal(dpl_stream_launch(r.stream[0], nap, NULL, 0), DPL_OK);
+    dpl_release(r.l, &b, streams);
+    assert_true(dpl_now_ns() - start < 150000000);
+    rig_close(&r);
+}
+
 static void slot_bytes_count_both_sides(void **state)
 {
     dpl_info info;
@@ -200,6 +228,7 @@ int main(void)
         cmocka_unit_test(two_devices_each_get_their_part),
         cmocka_unit_test(without_streams_the_host_waits),
         cmocka_unit_test(moving_drops_batches_in_flight),
+        cmocka_unit_test(release_does_not_wait_for_the_step),
         cmocka_unit_test(slot_bytes_count_both_sides),
     };
 
