@@ -42,7 +42,7 @@ family 'png' '^(loader/decode_png|tools/png_write)'
 family 'webp/' '^(loader/decode_webp|tests/)'
 family 'dnnl|oneapi' '^trainer/backend_dnnl'
 family 'omp\.h' '^trainer/backend_dnnl'
-family 'jansson' '^(trainer/safetensors_read|tests/)'
+family 'jansson' '^(trainer/(safetensors_read|runlog)|tests/)'
 family 'cudnn|nccl|mpi\.h' '^trainer/(backend_cudnn|comm_nccl|comm_mpi)'
 family 'cuda' '^(device/|kernels/|tests/fake/)'
 
