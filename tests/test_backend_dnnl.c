@@ -25,6 +25,7 @@ static void run_train(dpt_exec *e, test_case *c)
 static void logits_match_pytorch(void **state)
 {
     (void)state;
+    if (TEST_UNDER_TSAN) skip();
     test_against_pytorch(dnnl, "tinynet", "eval", 1e-5);
     test_against_pytorch(dnnl, "resnet18", "eval", 1e-4);
     test_against_pytorch(dnnl, "resnet34", "eval", 1e-4);
@@ -36,6 +37,7 @@ static void logits_match_pytorch(void **state)
 static void training_matches_pytorch(void **state)
 {
     (void)state;
+    if (TEST_UNDER_TSAN) skip();
     test_against_pytorch(dnnl, "tinynet", "train", 1e-5);
     test_against_pytorch(dnnl, "resnet18", "train", 1e-4);
     test_against_pytorch(dnnl, "resnet50", "train", 5e-2);
@@ -68,6 +70,7 @@ static void check_against_ref(const char *arch, int height, int width, int n, do
 static void training_matches_the_reference(void **state)
 {
     (void)state;
+    if (TEST_UNDER_TSAN) skip();
     check_against_ref("tinynet", 16, 16, 4, 1e-5);
     check_against_ref("tinynet", 21, 13, 3, 1e-5); /* pooling drops a row and a column */
     check_against_ref("tinynet", 9, 40, 1, 1e-5);
@@ -80,6 +83,7 @@ static void no_convolution_falls_back(void **state)
     static const int sides[] = { 224, 128, 64 };
 
     (void)state;
+    if (TEST_UNDER_TSAN) skip();
     for (int a = 0; a < 3; a++) {
         for (int i = 0; i < 3; i++) {
             dpt_graph *g;
@@ -116,6 +120,7 @@ static void memory_for_a_usual_batch_is_bounded(void **state)
     int fallback;
 
     (void)state;
+    if (TEST_UNDER_TSAN) skip();
     assert_int_equal(dpt_graph_build(&g, "resnet18", 1000, 224, 224, &why), DPL_OK);
     e = test_exec(dnnl, g, 64, 1);
     line = strstr(dnnl->describe(e, 0, &fallback), "threads, ");
@@ -135,6 +140,7 @@ static void every_batch_size_gives_what_a_fresh_exec_gives(void **state)
     size_t bytes;
 
     (void)state;
+    if (TEST_UNDER_TSAN) skip();
     test_case_make(&c, "tinynet", 5, 16, 20, MAX);
     bytes = c.g->param_floats * sizeof *kept;
     kept = malloc(bytes);
@@ -165,6 +171,7 @@ static void logits_do_not_depend_on_the_other_samples(void **state)
     float all[N * CLASSES], some[N * CLASSES];
 
     (void)state;
+    if (TEST_UNDER_TSAN) skip();
     test_case_make(&c, "resnet18", CLASSES, 40, 40, N);
     e = test_exec(dnnl, c.g, N, 1);
     run_train(e, &c); /* leaves its own things in the shared memory */
@@ -219,6 +226,7 @@ static void no_samples_give_zeros(void **state)
     float out;
 
     (void)state;
+    if (TEST_UNDER_TSAN) skip();
     test_case_make(&c, "resnet18", 5, 32, 32, 0);
     e = test_exec(dnnl, c.g, 2, 1);
     run_train(e, &c);
@@ -238,6 +246,7 @@ static void one_sample_with_one_pixel_maps_stays_finite(void **state)
     dpt_exec *e;
 
     (void)state;
+    if (TEST_UNDER_TSAN) skip();
     test_case_make(&c, "resnet18", 5, 32, 32, 1);
     e = test_exec(dnnl, c.g, 1, 1);
     run_train(e, &c);
@@ -254,6 +263,7 @@ static void nan_is_not_hidden(void **state)
     static const char *const archs[] = { "tinynet", "resnet18" };
 
     (void)state;
+    if (TEST_UNDER_TSAN) skip();
     for (int i = 0; i < 2; i++) {
         test_case c;
         dpl_text why;
@@ -310,6 +320,7 @@ static void two_runs_are_bit_equal(void **state)
     dpt_exec *x, *y;
 
     (void)state;
+    if (TEST_UNDER_TSAN) skip();
     test_case_make(&a, "resnet18", 5, 64, 64, 4);
     test_case_make(&b, "resnet18", 5, 64, 64, 4);
     x = test_exec(dnnl, a.g, 4, 2);
