@@ -185,6 +185,23 @@ static void a_lost_restart_interval_is_missing_rows(void **state)
     free(s.bytes);
 }
 
+/* A gray file whose header is changed to promise three components. */
+static void a_component_without_a_scan_is_missing_rows(void **state)
+{
+    static const tool_jpeg_spec gray = { .quality = 85, .color = TOOL_JPEG_GRAY };
+    static const uint8_t two_more[6] = { 2, 0x11, 0, 3, 0x11, 0 };
+    sample s = make(&gray), t;
+    const size_t sof = find_marker(&s, 0xc0, 0);
+
+    (void)state;
+    t = with(&s, sof + 13, two_more, sizeof two_more);
+    t.bytes[sof + 3] = 17; /* length of the segment */
+    t.bytes[sof + 9] = 3;
+    expect(&t, DPL_EDATA, 0, "a colour component of the JPEG has no scan");
+    free(t.bytes);
+    free(s.bytes);
+}
+
 /* A picture without a table of its own must not get that of the picture before it. */
 static void tables_of_the_last_picture_are_forgotten(void **state)
 {
@@ -424,6 +441,7 @@ int main(void)
         cmocka_unit_test(strict_makes_a_warning_an_error),
         cmocka_unit_test(stray_bytes_before_a_marker_only_warn),
         cmocka_unit_test(a_lost_restart_interval_is_missing_rows),
+        cmocka_unit_test(a_component_without_a_scan_is_missing_rows),
         cmocka_unit_test(tables_of_the_last_picture_are_forgotten),
         cmocka_unit_test(sizes_that_the_data_cannot_fill_are_refused_at_once),
         cmocka_unit_test(a_scan_bomb_is_refused_at_once),

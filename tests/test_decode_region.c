@@ -118,6 +118,47 @@ static void regions_of_turned_pictures_equal_a_full_decode(void **state)
     every_kind(1);
 }
 
+/* The first `scans` scans of a progressive file, then its end. */
+static void keep_scans(uint8_t *bytes, size_t *len, int scans)
+{
+    for (size_t i = 2; i + 1 < *len; i++) {
+        if (bytes[i] != 0xff || bytes[i + 1] != 0xda || scans-- > 0) continue;
+        bytes[i + 1] = 0xd9;
+        *len = i + 2;
+        return;
+    }
+    fail_msg("too few scans");
+}
+
+/* libjpeg smooths such pictures over block borders. */
+static void regions_of_coarse_progressive_files_equal_a_full_decode(void **state)
+{
+    const dpl_decode_limits limits = decode_limits();
+    dpl_decoder *d;
+    dpl_rng rng;
+
+    (void)state;
+    assert_int_equal(dpl_decoder_create(&d, &limits), DPL_OK);
+    dpl_rng_init(&rng, 9, 0, 0, DPL_RNG_AUGMENT);
+    for (int scans = 1; scans < 10; scans++) {
+        const tool_jpeg_spec spec = { .quality = 80, .progressive = 1 };
+        size_t len;
+        uint8_t *bytes = test_jpeg(120, 90, 4, &spec, &len);
+        dpl_text why;
+        int width, height, warned;
+        dpl_pixels px;
+
+        keep_scans(bytes, &len, scans);
+        compare_boxes(d, test_format("%d scans", scans), bytes, len, BOXES, &rng);
+        /* Without an end marker the other scans are missing, not left out. */
+        assert_int_equal(dpl_decode_begin(d, bytes, len - 2, &width, &height, &why), DPL_OK);
+        assert_int_equal(dpl_decode_region(d, 0, 0, 9, 9, 1, &px, &warned, &why), DPL_EDATA);
+        assert_string_equal(why.s, "rows missing: the JPEG file ends between its scans");
+        free(bytes);
+    }
+    dpl_decoder_destroy(&d);
+}
+
 /* Files of other encoders, where there are any: all that decode without a complaint. */
 static void regions_of_other_files_equal_a_full_decode(void **state)
 {
@@ -155,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(regions_equal_a_full_decode),
         cmocka_unit_test(regions_of_turned_pictures_equal_a_full_decode),
+        cmocka_unit_test(regions_of_coarse_progressive_files_equal_a_full_decode),
         cmocka_unit_test(regions_of_other_files_equal_a_full_decode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
