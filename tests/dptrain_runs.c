@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS = 64, LIMIT_S = 60 };
+enum { WORDS = 64, LIMIT_S = 120 };
 
 static size_t file_limit;
 

@@ -15,7 +15,7 @@ typedef struct test_run {
 } test_run;
 
 /** Run dptrain with these words (separated by blanks) to its end, in a folder of the test's own:
- *  test_work(). Ends the test when it takes over a minute. */
+ *  test_work(). Ends the test when it takes over two minutes. */
 void test_dptrain(test_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** The same, and send `sig` once the file below test_work() holds at least `lines` lines. */
 void test_dptrain_signal(test_run *r, int sig, const char *file, int lines, const char *format, ...)

@@ -61,7 +61,7 @@ static void a_signal_during_evaluation_keeps_the_epoch(void **state)
     test_work_tree("wide/train", 10, 1);
     test_work_tree("wide/val", 10, 14);
     test_dptrain_signal(&r, SIGINT, "wide_run/log.jsonl", 1,
-                        COMMON " --epochs 1 --size 64 --batch 10 -o wide_run wide");
+                        COMMON " --epochs 1 --size 40 --batch 10 -o wide_run wide");
     if (r.code != 130) fail_msg("exit %d: %s", r.code, r.err);
     assert_non_null(strstr(r.err, "epoch 2, 0 of 10 pictures"));
     assert_int_equal(test_log_numbers("wide_run/log.jsonl", "val.images", n, 16), 0);
