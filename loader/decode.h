@@ -48,7 +48,8 @@ int dpl_decode_begin(dpl_decoder *d, const uint8_t *bytes, size_t len, int *widt
 /** Decode at least the region (x, y, w, h of the picture as displayed), scaled down by denominator
  *  (1, 2, 4, 8; formats that cannot, and turned pictures, may use a smaller one: see out->denominator).
  *  out stays valid until the next call on d.
- *  warned: 1 when every row is there but the codec complained (first complaint in why).
+ *  warned: 1 when every row is there but the codec complained (first complaint in why). Damage that
+ *  lies behind the region may go unseen; what is seen is a function of bytes, region and limits.
  *  @return DPL_OK, DPL_EDATA (why; rows missing, or strict and warned), DPL_ENOMEM */
 int dpl_decode_region(dpl_decoder *d, int x, int y, int w, int h, int denominator, dpl_pixels *out,
                       int *warned, dpl_text *why);
