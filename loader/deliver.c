@@ -155,6 +155,18 @@ static int mark_release(dpl_slot_part *part, dpl_stream *stream)
     return err ? dpl_stream_sync(stream) : DPL_OK; /* no event: wait for the stream itself */
 }
 
+/* Is b still this loader's slot's batch? A copy of a batch that was released before is not. */
+static int is_held(dpl_loader *l, const dpl_batch *b)
+{
+    const dpl_slot *s = b->slot;
+    int held;
+
+    pthread_mutex_lock(&l->lock);
+    held = s->state == DPL_SLOT_HELD && s->epoch == b->epoch && s->index == b->index;
+    pthread_mutex_unlock(&l->lock);
+    return held;
+}
+
 void dpl_release(dpl_loader *l, dpl_batch *b, void *const *streams)
 {
     dpl_batch was;
@@ -164,7 +176,7 @@ void dpl_release(dpl_loader *l, dpl_batch *b, void *const *streams)
     if (!l || !b) return;
     was = *b;
     memset(b, 0, sizeof *b);
-    if (!(s = was.slot) || dpl_loader_foreign(l)) return;
+    if (!(s = was.slot) || dpl_loader_foreign(l) || !is_held(l, &was)) return;
     for (int p = 0; streams && p < l->lanes; p++)
         if (streams[p] && mark_release(&s->part[p], streams[p])) err = DPL_EDEVICE;
     pthread_mutex_lock(&l->lock);
@@ -175,11 +187,8 @@ void dpl_release(dpl_loader *l, dpl_batch *b, void *const *streams)
                  (unsigned long long)was.index);
         dpl_loader_fail(l, err, &why);
     }
-    /* A copy of a batch that was released before is ignored. */
-    if (s->state == DPL_SLOT_HELD && s->epoch == was.epoch && s->index == was.index) {
-        l->held--;
-        dpl_slot_recycle(l, s);
-    }
+    l->held--;
+    dpl_slot_recycle(l, s);
     pthread_mutex_unlock(&l->lock);
 }
 

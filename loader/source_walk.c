@@ -216,7 +216,7 @@ static int list_folder(class_walk *c, DIR *dir, dpl_name_list *folders)
 
 static int walk_folder(class_walk *c, const level *parent)
 {
-    level here = { parent, 0, 0, parent ? parent->depth + 1 : 0 };
+    level here = { parent, 0, 0, parent->depth + 1 };
     dpl_name_list folders = { 0 };
     struct stat st;
     DIR *dir;
@@ -248,17 +248,23 @@ static int walk_folder(class_walk *c, const level *parent)
 int dpl_walk_class(dpl_walk *w, const char *root, const char *title, dpl_name_list *names,
                    dpl_text *why)
 {
+    level top = { NULL, 0, 0, 0 }; /* a link back to the root is a loop too */
     class_walk *c = malloc(sizeof *c);
+    struct stat st;
     int n, err;
 
     if (!c) return DPL_ENOMEM;
+    if (!stat(root, &st)) {
+        top.dev = st.st_dev;
+        top.ino = st.st_ino;
+    }
     c->walk = w;
     c->names = names;
     c->why = why;
     n = snprintf(c->path, sizeof c->path, "%s/%s/", root, title);
     c->base_len = (size_t)n;
     err = n > 0 && c->base_len < sizeof c->path
-              ? walk_folder(c, NULL)
+              ? walk_folder(c, &top)
               : dpl_fail(why, DPL_EIO, "%.64s…/%.64s: the path is too long", root, title);
     free(c);
     return err;

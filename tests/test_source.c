@@ -179,9 +179,7 @@ static void links_are_followed_and_loops_end(void **state)
     assert_int_equal(symlink("..", test_format("%s/a/loop", root)), 0);
     assert_int_equal(symlink(".", test_format("%s/a/self", root)), 0);
     s = open_ok(&opt);
-    /* Once through the link to the root, which is no parent of a class's own listing, and back. */
-    assert_non_null(strstr(listing(s, root), "0:a/0.jpg;0:a/2.jpg;0:a/gone.jpg;"));
-    assert_non_null(strstr(listing(s, root), "1:b/1.jpg;"));
+    assert_string_equal(listing(s, root), "0:a/0.jpg;0:a/2.jpg;0:a/gone.jpg;1:b/1.jpg;");
     for (uint64_t i = 0; i < s->count; i++) {
         char buf[DPL_PATH_BYTES];
         const char *name = s->ops->name(s, i, buf, sizeof buf);
