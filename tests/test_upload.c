@@ -85,7 +85,7 @@ static void run_released_early(const char *devices, int parts)
     test_entry *want = calloc(3 * N, sizeof *want), *got = calloc(3 * N, sizeof *got);
     step *steps = calloc(64, sizeof *steps);
     size_t at = 0, n = 0;
-    dpl_batch b;
+    dpl_batch b, copy;
     rig r;
     int err;
 
@@ -108,7 +108,9 @@ static void run_released_early(const char *devices, int parts)
             assert_int_equal(dpl_stream_launch(r.stream[p], run_step, &steps[n++], 1000000),
                              DPL_OK);
         }
+        copy = b;
         dpl_release(r.l, &b, streams);
+        dpl_release(r.l, &copy, streams); /* released already: must not touch the slot */
     }
     rig_close(&r);
     assert_int_equal(at, 3 * N);
