@@ -252,15 +252,14 @@ uint8_t *test_jpeg(int w, int h, uint64_t seed, const tool_jpeg_spec *spec, size
 void test_make_tree(const char *root, int classes, int files)
 {
     for (int c = 0; c < classes; c++) {
-        const char *folder = test_format("%s/c%d", root, c);
-        test_make_folder(folder);
+        test_make_folder(test_format("%s/c%d", root, c));
         for (int i = 0; i < files; i++) {
             const uint64_t seed = (uint64_t)c * 1000 + (uint64_t)i;
             dpl_rng r = stream(~seed);
             const int w = 40 + (int)dpl_rng_below(&r, 51), h = 40 + (int)dpl_rng_below(&r, 51);
             size_t len;
             uint8_t *jpeg = test_jpeg(w, h, seed, NULL, &len);
-            test_write_file(test_format("%s/%04d.jpg", folder, i), jpeg, len);
+            test_write_file(test_format("%s/c%d/%04d.jpg", root, c, i), jpeg, len);
             free(jpeg);
         }
     }

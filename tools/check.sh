@@ -66,7 +66,7 @@ declared=$(grep -oE '\bdpl_[a-z0-9_]+\(' include/dpload.h | tr -d '(' | sort -u 
 while read -r name; do say "libdpload.a: global name without the prefix dpl_: $name"; done < <(
     nm --defined-only build/lib/libdpload.a 2>/dev/null | awk '$2 ~ /[TDBRV]/ && $3 !~ /^dpl_/ { print $3 }')
 while read -r name; do say "libdpload.a: mutable global: $name"; done < <(
-    objdump -t build/lib/libdpload.a | awk '$(NF-2) ~ /^\.(data|bss)$/ && $NF !~ /^\./ { print $NF }')
+    objdump -t build/lib/libdpload.a | awk 'NF > 3 && $(NF-2) ~ /^\.(data|bss)$/ && $NF !~ /^\./ { print $NF }')
 
 # --- 5. formatting, names, sizes, licence lines ---
 files '*.c' '*.h' | grep -v '^tests/data/' | xargs clang-format --dry-run -Werror 2>&1 | grep -E 'error' | head -n 20 | grep . && say "run make format"
