@@ -70,6 +70,17 @@ static int place_loader(dpt_run *r, dpl_text *why)
     return err == DPL_EINVAL ? DPT_EXIT_DATA : dpt_exit_of(err);
 }
 
+/* No part is larger than the whole data, however large a batch was asked for. */
+static void limit_parts(dpt_run *r)
+{
+    const uint64_t train = r->train ? r->train_info.samples : 0;
+    const uint64_t val = r->val ? r->val_info.samples : 0;
+    const uint64_t most = train > val ? train : val;
+
+    for (int i = 0; i < r->devices; i++)
+        if ((uint64_t)r->part_most[i] > most) r->part_most[i] = (int)most;
+}
+
 static int create_team(dpt_run *r, dpl_text *why)
 {
     const dpt_team_options t = { r->backend,      r->graph,  r->devices,  r->part_most,
@@ -120,6 +131,7 @@ int dpt_run_model(dpt_run *r, dpl_text *why)
     dpt_graph_init(r->graph, r->opt->load.seed, r->params, r->buffers);
     if (r->opt->resume && (rc = load(r, why))) return rc;
     if (r->resumed && (rc = place_loader(r, why))) return rc;
+    limit_parts(r);
     if ((rc = create_team(r, why))) return rc;
     self_check(r);
     return DPT_EXIT_DONE;
