@@ -8,38 +8,19 @@
 #include "trainer/interrupt.h"
 #include "trainer/loop.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A batch is asked for when its device has nothing left to do (`asked`) and is there when the stream
- * gets past the copy (`begin`): the time between is what the device lost, however far ahead the host
- * queues. Both run on the stream, in order. */
 typedef struct sim_device {
     dpl_device *device;
     dpl_stream *stream;
-    dpl_event *done[2];       /* of the last step and the one before */
-    int64_t idle_since;       /* stream's thread only */
-    _Atomic int64_t wait_ns;  /* summed; written by the stream, read by the loop */
-    _Atomic int64_t first_ns; /* the first step's begin; 0 = none yet */
+    dpl_event *done[2]; /* of the last step and the one before */
 } sim_device;
 
-static void asked(void *arg)
+/* A step computes nothing: its time is the model's. */
+static void compute(void *arg)
 {
-    sim_device *d = arg;
-
-    d->idle_since = dpl_now_ns();
-}
-
-static void begin(void *arg)
-{
-    sim_device *d = arg;
-    const int64_t now = dpl_now_ns();
-
-    if (atomic_load(&d->first_ns))
-        atomic_fetch_add(&d->wait_ns, now - d->idle_since);
-    else
-        atomic_store(&d->first_ns, now); /* filling the pipeline is not counted as waiting */
+    (void)arg;
 }
 
 static void close_devices(sim_device *d, int n)
@@ -77,15 +58,6 @@ static int sync_all(sim_device *d, int n, dpl_text *why)
     return DPT_EXIT_DONE;
 }
 
-/* Mean over the devices of what they lost so far. */
-static double lost_s(sim_device *d, int n)
-{
-    int64_t sum = 0;
-
-    for (int i = 0; i < n; i++) sum += atomic_load(&d[i].wait_ns);
-    return (double)sum / 1e9 / n;
-}
-
 /* The modelled time of one step of all devices together. */
 static double step_s(const sim_device *d, int n)
 {
@@ -104,7 +76,7 @@ static int launch(dpt_run *r, sim_device *d, const dpl_batch *b, dpl_text *why)
 
     for (int i = 0; i < b->parts; i++) {
         if (b->part[i].n)
-            dpl_stream_launch(d[i].stream, begin, &d[i], dpl_device_step_ns(d[i].device));
+            dpl_stream_launch(d[i].stream, compute, NULL, dpl_device_step_ns(d[i].device));
         dpl_event_record(d[i].done[turn], d[i].stream);
     }
     for (int i = 0; i < r->devices; i++)
@@ -114,70 +86,59 @@ static int launch(dpt_run *r, sim_device *d, const dpl_batch *b, dpl_text *why)
     return DPT_EXIT_DONE;
 }
 
-static int simulate_epoch(dpt_run *r, sim_device *d, dpt_pass *pass, dpl_text *why)
+/* The devices are busy for the modelled time of each step; the rest of the time they stand without
+ * data. *began: when the first batch was there, for the first epoch: filling the pipeline once is no
+ * starvation. */
+static int simulate_epoch(dpt_run *r, sim_device *d, dpt_pass *pass, int64_t *began, dpl_text *why)
 {
+    const double busy = step_s(d, r->devices);
     void *streams[256];
-    double lost = lost_s(d, r->devices);
-    int64_t last = dpl_now_ns();
+    int64_t last = *began;
     int rc = DPT_EXIT_DONE;
 
     for (int i = 0; i < r->devices; i++) streams[i] = d[i].stream;
     dpt_report_begin(r->report, pass);
     while (!rc && !dpt_loop_steps_done(r)) {
         dpt_sums sums = { 0 };
+        double time = busy; /* the end of the first step is not seen before the second */
         dpl_batch b;
-        double time, now_lost;
+        const int err = dpt_loop_next(r, r->train, streams, &b, pass);
         int64_t now;
-        int err;
 
-        for (int i = 0; i < r->devices; i++) dpl_stream_launch(d[i].stream, asked, &d[i], 0);
-        err = dpt_loop_next(r, r->train, streams, &b, pass);
         if (err == DPL_EOF || err == DPL_ECANCELED) break;
-        if (err) {
-            rc = dpt_loop_data_error(r, r->train, err, why);
-            break;
-        }
+        if (err) return dpt_loop_data_error(r, r->train, err, why);
+        if (!r->progress.step) *began = dpl_now_ns();
         rc = launch(r, d, &b, why);
         now = dpl_now_ns();
-        now_lost = lost_s(d, r->devices);
         sums.n = b.n;
-        /* the end of the first step is not seen yet, so its modelled time stands for it */
-        time = pass->steps ? (double)(now - last) / 1e9 : step_s(d, r->devices);
-        dpt_pass_step(pass, &sums, b.planned, time, now_lost - lost, 0);
+        if (pass->steps) time = (double)(now - last) / 1e9;
+        dpt_pass_step(pass, &sums, b.planned, time, time > busy ? time - busy : 0, busy);
         last = now;
-        lost = now_lost;
         dpl_release(r->train, &b, streams);
         dpt_loop_name_bad(r, r->train, &r->named_train);
         dpt_report_step(r->report, pass);
     }
-    dpt_report_wipe(r->report);
     return rc;
 }
 
 /* The last steps are still queued when the loop ends; their time belongs to the epoch. */
-static int finish_epoch(dpt_run *r, sim_device *d, dpt_pass *pass, double lost, int64_t began,
-                        dpl_text *why)
+static int finish_epoch(dpt_run *r, sim_device *d, dpt_pass *pass, int64_t began, dpl_text *why)
 {
-    const double ideal = (double)pass->steps * step_s(d, r->devices);
+    const double busy = (double)pass->steps * step_s(d, r->devices);
     char a[32], b[32];
-    int64_t first = 0;
     int rc = sync_all(d, r->devices, why);
 
     if (rc) return rc;
-    for (int i = 0; i < r->devices; i++) {
-        const int64_t f = atomic_load(&d[i].first_ns);
-        if (f && (!first || f < first)) first = f;
-    }
-    if (first > began) began = first; /* the first epoch: from the first step on */
     pass->time = (double)(dpl_now_ns() - began) / 1e9;
-    pass->wait = lost_s(d, r->devices) - lost;
+    pass->wait = pass->time > busy ? pass->time - busy : 0;
+    pass->compute = busy;
     dpt_report_result(r->report,
                       "epoch %lld/%lld (simulated): %s images in %s, %.0f images/s (%.0f without "
                       "waiting), waiting for data %.1f %% of the time",
                       (long long)pass->epoch + 1, (long long)pass->epochs,
                       dpt_format_count(a, (uint64_t)pass->images_here),
                       dpt_format_seconds(b, pass->time), dpt_pass_rate(pass),
-                      (double)pass->images_here / ideal, 100 * dpt_pass_wait_share(pass));
+                      (double)pass->images_here / busy, 100 * dpt_pass_wait_share(pass));
     r->last_train = *pass;
     return DPT_EXIT_DONE;
 }
@@ -188,14 +149,14 @@ int dpt_loop_simulate(dpt_run *r, dpl_text *why)
     int rc = open_devices(r, &d, why);
 
     for (int e = 0; !rc && e < r->opt->epochs && !dpt_loop_steps_done(r); e++) {
-        const double lost = lost_s(d, r->devices);
-        const int64_t began = dpl_now_ns();
+        int64_t began = dpl_now_ns();
         dpt_pass pass;
 
         dpt_loop_train_pass(r, &pass);
         pass.kind = DPT_PASS_SIM;
-        rc = simulate_epoch(r, d, &pass, why);
-        if (!rc && pass.steps) rc = finish_epoch(r, d, &pass, lost, began, why);
+        rc = simulate_epoch(r, d, &pass, &began, why);
+        dpt_report_wipe(r->report);
+        if (!rc && pass.steps) rc = finish_epoch(r, d, &pass, began, why);
         if (dpt_interrupt_signal()) break;
         r->progress.epoch++;
     }
