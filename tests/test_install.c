@@ -27,7 +27,7 @@ static int run(const char *script)
     uint8_t *got;
     size_t len;
     pid_t pid;
-    int status;
+    int status = 0;
     int n = snprintf(text, sizeof text, settings, work, work);
 
     snprintf(text + n, sizeof text - (size_t)n, "%s", script);
