@@ -58,23 +58,23 @@ static float *floats(size_t n)
     return v;
 }
 
-void test_case_make(test_case *c, const char *arch, int classes, int height, int width, int n)
+void test_case_fill(test_case *c, dpt_graph *g, int n)
 {
-    dpl_text why;
-    const size_t size = 3 * (size_t)height * (size_t)width * (size_t)n;
+    const dpt_shape in = g->tensor[0];
+    const size_t size = (size_t)in.c * (size_t)in.h * (size_t)in.w * (size_t)n;
 
-    assert_int_equal(dpt_graph_build(&c->g, arch, classes, height, width, &why), DPL_OK);
-    c->params = floats(c->g->param_floats);
-    c->grads = floats(c->g->param_floats);
-    c->buffers = floats(c->g->buffer_floats);
-    c->stats = floats(c->g->buffer_floats);
+    c->g = g;
+    c->params = floats(g->param_floats);
+    c->grads = floats(g->param_floats);
+    c->buffers = floats(g->buffer_floats);
+    c->stats = floats(g->buffer_floats);
     c->pixels = floats(size);
     c->labels = malloc(((size_t)n + 1) * sizeof *c->labels);
     assert_non_null(c->labels);
-    for (int i = 0; i < c->g->params; i++) fill(c->params, &c->g->param[i], 1 + (uint64_t)i);
-    for (int i = 0; i < c->g->buffers; i++) fill(c->buffers, &c->g->buffer[i], 1000 + (uint64_t)i);
+    for (int i = 0; i < g->params; i++) fill(c->params, &g->param[i], 1 + (uint64_t)i);
+    for (int i = 0; i < g->buffers; i++) fill(c->buffers, &g->buffer[i], 1000 + (uint64_t)i);
     for (size_t i = 0; i < size; i++) c->pixels[i] = (float)(2 * noise(5000, i));
-    for (int i = 0; i < n; i++) c->labels[i] = (i * 7 + 1) % classes;
+    for (int i = 0; i < n; i++) c->labels[i] = (i * 7 + 1) % g->classes;
     c->step = (dpt_step){ .pixels = c->pixels,
                           .labels = c->labels,
                           .n = n,
@@ -83,6 +83,15 @@ void test_case_make(test_case *c, const char *arch, int classes, int height, int
                           .grad_scale = 1.0 / 16,
                           .grads = c->grads,
                           .batch_stats = c->stats };
+}
+
+void test_case_make(test_case *c, const char *arch, int classes, int height, int width, int n)
+{
+    dpl_text why = { "" };
+    dpt_graph *g;
+
+    if (dpt_graph_build(&g, arch, classes, height, width, &why)) fail_msg("build: %s", why.s);
+    test_case_fill(c, g, n);
 }
 
 void test_case_free(test_case *c)

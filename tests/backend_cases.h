@@ -28,6 +28,8 @@ typedef struct test_case {
 
 /** Everything by formula; gradients and statistics filled with NaN. */
 void test_case_make(test_case *c, const char *arch, int classes, int height, int width, int n);
+/** The same for a graph made by other means; it becomes the case's. */
+void test_case_fill(test_case *c, dpt_graph *g, int n);
 void test_case_free(test_case *c);
 
 dpt_exec *test_exec(const dpt_backend *b, const dpt_graph *g, int max_n, int threads);

@@ -4,6 +4,7 @@
 #include "tests/testutil.h"
 
 #include "dpload.h"
+#include "trainer/graph_make.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -43,28 +44,94 @@ static void training_matches_pytorch(void **state)
     test_against_pytorch(dnnl, "resnet50", "train", 5e-2);
 }
 
-static void check_against_ref(const char *arch, int height, int width, int n, double tolerance)
+/* a and b: the same case twice, freed here. */
+static void check_case_against_ref(test_case *a, test_case *b, double tolerance)
 {
-    test_case a, b;
+    const int n = a->step.n;
+    float *logits = calloc((size_t)n * (size_t)a->g->classes, 2 * sizeof *logits);
+    float *want = logits + (size_t)n * (size_t)a->g->classes;
     dpl_text why;
-    dpt_exec *x, *y;
+    dpt_exec *x = test_exec(dnnl, a->g, n, 2), *y = test_exec(ref, b->g, n, 1);
 
-    test_case_make(&a, arch, 7, height, width, n);
-    test_case_make(&b, arch, 7, height, width, n);
-    x = test_exec(dnnl, a.g, n, 2);
-    y = test_exec(ref, b.g, n, 1);
-    run_train(x, &a);
-    assert_int_equal(ref->train(y, &b.step, &why), DPL_OK);
-    assert_true(fabs(a.step.sums.loss - b.step.sums.loss) <= tolerance * b.step.sums.loss);
-    assert_int_equal(a.step.sums.top1, b.step.sums.top1);
-    test_same_gradients(a.g, a.grads, b.grads, tolerance);
-    for (size_t i = 0; i < a.g->buffer_floats; i++) {
-        assert_true(fabs(a.stats[i] - b.stats[i]) <= tolerance * (1 + fabs(b.stats[i])));
+    assert_non_null(logits);
+    run_train(x, a);
+    assert_int_equal(ref->train(y, &b->step, &why), DPL_OK);
+    if (!(fabs(a->step.sums.loss - b->step.sums.loss) <= tolerance * b->step.sums.loss)) {
+        fail_msg("loss %.9g, reference %.9g", a->step.sums.loss, b->step.sums.loss);
+    }
+    assert_int_equal(a->step.sums.top1, b->step.sums.top1);
+    test_same_gradients(a->g, a->grads, b->grads, tolerance);
+    for (size_t i = 0; i < a->g->buffer_floats; i++) {
+        assert_true(fabs(a->stats[i] - b->stats[i]) <= tolerance * (1 + fabs(b->stats[i])));
+    }
+    assert_int_equal(dnnl->logits(x, &a->step, logits, &why), DPL_OK);
+    assert_int_equal(ref->logits(y, &b->step, want, &why), DPL_OK);
+    for (int i = 0; i < n * a->g->classes; i++) {
+        assert_true(fabs(logits[i] - want[i]) <= tolerance * (1 + fabs(want[i])));
     }
     dnnl->destroy(&x);
     ref->destroy(&y);
-    test_case_free(&a);
-    test_case_free(&b);
+    free(logits);
+    test_case_free(a);
+    test_case_free(b);
+}
+
+static void check_against_ref(const char *arch, int height, int width, int n, double tolerance)
+{
+    test_case a, b;
+
+    test_case_make(&a, arch, 7, height, width, n);
+    test_case_make(&b, arch, 7, height, width, n);
+    check_case_against_ref(&a, &b, tolerance);
+}
+
+static int odd_conv(dpt_maker *m, int in, const char *name, int channels, int bias)
+{
+    const dpt_conv_spec spec = {
+        .channels = channels, .k = 3, .stride = 1, .pad = 1, .bias = bias
+    };
+
+    return dpt_make_conv(m, in, name, &spec);
+}
+
+/* What the networks do not do: sums of two ReLUs without a ReLU behind, tensors with three readers,
+ * a tensor added to itself, padded pooling of a batch norm without ReLU, and a linear layer on maps. */
+static dpt_graph *odd_graph(int channels)
+{
+    dpt_maker m = { .err = DPL_OK };
+    int a, b, sum, t;
+
+    assert_non_null(m.g = calloc(1, sizeof *m.g));
+    assert_non_null(m.g->arch = strdup("odd"));
+    assert_non_null(m.g->tensor = calloc(m.tensor_cap = 4, sizeof *m.g->tensor));
+    m.g->tensor[m.g->tensors++] = (dpt_shape){ 3, 11, 9 };
+    m.g->classes = 6;
+    a = dpt_make_relu(&m, odd_conv(&m, 0, "a", channels, 1));
+    b = dpt_make_relu(&m, odd_conv(&m, 0, "b", channels, 0));
+    sum = dpt_make_add(&m, a, b);
+    t = dpt_make_bn(&m, sum, "n1");
+    t = dpt_make_add(&m, t, odd_conv(&m, sum, "c", channels, 0));
+    t = dpt_make_add(&m, dpt_make_relu(&m, t), sum);
+    t = dpt_make_add(&m, t, t);
+    t = dpt_make_maxpool(&m, dpt_make_bn(&m, t, "n2"), 3, 2, 1);
+    dpt_make_linear(&m, dpt_make_relu(&m, t), "fc", m.g->classes);
+    assert_int_equal(m.err, DPL_OK);
+    return m.g;
+}
+
+static void unusual_networks_match_the_reference(void **state)
+{
+    static const int channels[] = { 1, 5, 8, 16, 24 };
+
+    (void)state;
+    if (TEST_UNDER_TSAN) skip();
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        test_case a, b;
+
+        test_case_fill(&a, odd_graph(channels[i]), 3);
+        test_case_fill(&b, odd_graph(channels[i]), 3);
+        check_case_against_ref(&a, &b, 1e-4);
+    }
 }
 
 static void training_matches_the_reference(void **state)
@@ -385,6 +452,7 @@ int main(void)
         cmocka_unit_test(logits_match_pytorch),
         cmocka_unit_test(training_matches_pytorch),
         cmocka_unit_test(training_matches_the_reference),
+        cmocka_unit_test(unusual_networks_match_the_reference),
         cmocka_unit_test(no_convolution_falls_back),
         cmocka_unit_test(memory_for_a_usual_batch_is_bounded),
         cmocka_unit_test(every_batch_size_gives_what_a_fresh_exec_gives),

@@ -54,6 +54,7 @@ static void add_grad(dpt_dnnl_plan *p, int tensor, int mem, int own)
     if (have < 0) {
         p->grad[tensor] = share;
     } else {
+        if (dpt_dnnl_padded(md_of(p, tensor))) own = 0;
         p->grad[tensor] = own ? share : new_like(p, md_of(p, tensor));
         append_sum(p, share, have, p->grad[tensor]);
     }

@@ -170,7 +170,7 @@ static void add(dpt_dnnl_plan *p, int node)
     arg[1] = (dpt_dnnl_arg){ DNNL_ARG_SRC_1,
                              dpt_dnnl_in_layout(&p->prog, p->value[n->in2], md_of(p, n->in)) };
     arg[2] = (dpt_dnnl_arg){ DNNL_ARG_DST, p->value[n->in] };
-    if (may_overwrite(p, n->in)) {
+    if (may_overwrite(p, n->in) && !dpt_dnnl_padded(md_of(p, n->in))) {
         set_output(p, node, p->value[n->in]);
     } else {
         arg[2].mem = new_output(p, node, md_of(p, n->in));

@@ -61,6 +61,14 @@ int dpt_dnnl_vector(dpt_dnnl_plan *p, int param, dpt_dnnl_place place)
     return dpt_dnnl_mem_new(&p->prog, &md, place, p->g->param[param].offset);
 }
 
+int dpt_dnnl_padded(const dnnl_memory_desc_t *md)
+{
+    for (int i = 0; i < md->ndims; i++) {
+        if (md->padded_dims[i] != md->dims[i]) return 1;
+    }
+    return 0;
+}
+
 const dnnl_memory_desc_t *dpt_dnnl_wants(const_dnnl_primitive_desc_t pd, int arg)
 {
     return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, arg);

@@ -53,6 +53,9 @@ int dpt_dnnl_weights(dpt_dnnl_plan *p, int node, dpt_dnnl_place place);
 /** A parameter with one dimension, likewise. */
 dnnl_memory_desc_t dpt_dnnl_vector_md(dpt_dnnl_plan *p, int param);
 int dpt_dnnl_vector(dpt_dnnl_plan *p, int param, dpt_dnnl_place place);
+/** 1 when the layout rounds a dimension up. oneDNN 2.6 then computes a binary operation that writes
+ *  over an operand wrongly, if a ReLU follows in it. */
+int dpt_dnnl_padded(const dnnl_memory_desc_t *md);
 /** The layout a primitive wants for its argument DNNL_ARG_*. */
 const dnnl_memory_desc_t *dpt_dnnl_wants(const_dnnl_primitive_desc_t pd, int arg);
 /** Choose an implementation. @return NULL after noting a failure */
