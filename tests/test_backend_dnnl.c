@@ -94,7 +94,7 @@ static int odd_conv(dpt_maker *m, int in, const char *name, int channels, int bi
     return dpt_make_conv(m, in, name, &spec);
 }
 
-/* What the networks do not do: sums of two ReLUs without a ReLU behind, tensors with three readers,
+/* What the networks do not do: sums of two ReLUs without a ReLU behind, tensors with four readers,
  * a tensor added to itself, padded pooling of a batch norm without ReLU, and a linear layer on maps. */
 static dpt_graph *odd_graph(int channels)
 {
@@ -111,7 +111,8 @@ static dpt_graph *odd_graph(int channels)
     sum = dpt_make_add(&m, a, b);
     t = dpt_make_bn(&m, sum, "n1");
     t = dpt_make_add(&m, t, odd_conv(&m, sum, "c", channels, 0));
-    t = dpt_make_add(&m, dpt_make_relu(&m, t), sum);
+    t = dpt_make_add(&m, sum, dpt_make_relu(&m, t));
+    t = dpt_make_add(&m, t, sum);
     t = dpt_make_add(&m, t, t);
     t = dpt_make_maxpool(&m, dpt_make_bn(&m, t, "n2"), 3, 2, 1);
     dpt_make_linear(&m, dpt_make_relu(&m, t), "fc", m.g->classes);
