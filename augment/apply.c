@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Applying a plan: rows pass, columns pass straight into the result, rotation where asked for. */
+/* Applying a plan: rows pass, columns pass, then the operations and the rotation. The first picture is
+ * made where the last one ends up in the result without a copy. */
 #include "augment/augment.h"
 
 #include "augment/geometry.h"
@@ -16,6 +17,7 @@ void dpl_apply_scratch_free(dpl_apply_scratch *sc)
     dpl_taps_free(&sc->taps_y);
     free(sc->rows);
     free(sc->image);
+    free(sc->blur);
     memset(sc, 0, sizeof *sc);
 }
 
@@ -33,6 +35,7 @@ static axes axes_of(const dpl_plan *p, const dpl_recipe_spec *s, int denominator
     a.y = dpl_plan_axis(&(dpl_span){ p->y, p->h }, p->resized_h, p->win_y, s->height, s->filter,
                         denominator, &a.origin_y);
     a.x.reverse = p->flip;
+    a.y.reverse = p->vflip;
     return a;
 }
 
@@ -52,31 +55,50 @@ static int resize(uint8_t *out, const dpl_plan *p, const dpl_recipe_spec *s, con
     const uint8_t *in = src->rgb + (size_t)(a->origin_y + top - src->y) * src->stride;
     (s->fast ? k->rows_fast : k->rows)(sc->rows, in, src->stride, bottom - top,
                                        src->x - a->origin_x, &sc->taps_x);
-    const int skipped_x = a->x.first - p->win_x; /* of the window, left of the picture */
+    /* of the window, left of the picture and above it */
+    const int skipped_x = a->x.first - p->win_x, skipped_y = a->y.first - p->win_y;
     const int x = p->flip ? s->width - skipped_x - a->x.count : skipped_x;
-    const int y = a->y.first - p->win_y;
+    const int y = p->vflip ? s->height - skipped_y - a->y.count : skipped_y;
     (s->fast ? k->cols_fast : k->cols)(out + (size_t)y * out_stride + 3 * (size_t)x, out_stride,
                                        sc->rows, (int)width, top, &sc->taps_y);
     return DPL_OK;
 }
 
+static void fill_picture(uint8_t *px, const dpl_recipe_spec *s)
+{
+    static const uint8_t black[3] = { 0, 0, 0 };
+    const uint8_t *fill = s->train ? s->fill : black;
+    const dpl_rect all = { 0, 0, s->width, s->height };
+    dpl_erase_u8(px, s->width, &all, fill);
+}
+
+static int moves_of(const dpl_plan *p)
+{
+    int n = p->angle != 0;
+    for (int i = 0; i < p->ops.n; i++) n += dpl_op_moves(&p->ops.op[i]);
+    return n;
+}
+
 int dpl_plan_apply(uint8_t *out, const dpl_plan *p, const dpl_recipe_spec *s, const dpl_pixels *src,
                    const dpl_kernels *k, dpl_apply_scratch *sc)
 {
-    static const uint8_t black[3] = { 0, 0, 0 };
     const axes a = axes_of(p, s, src->denominator);
     const size_t bytes = 3 * (size_t)s->width * (size_t)s->height;
-    uint8_t *image = out;
-    if (p->angle != 0) { /* rotation needs a second picture */
-        if (dpl_reserve(&sc->image, &sc->image_cap, bytes)) return DPL_ENOMEM;
-        image = sc->image;
-    }
-    if (a.x.count < s->width || a.y.count < s->height) memset(image, 0, bytes);
+    const size_t floats = dpl_ops_scratch(&p->ops, s->width);
+    const int moves = moves_of(p);
+    dpl_op_style style = { .bilinear = s->rotate_bilinear };
+    memcpy(style.fill, s->fill, sizeof style.fill);
+    if (moves && dpl_reserve(&sc->image, &sc->image_cap, bytes)) return DPL_ENOMEM;
+    if (floats && dpl_reserve(&sc->blur, &sc->blur_cap, floats * sizeof(float))) return DPL_ENOMEM;
+    uint8_t *first = moves % 2 ? sc->image : out, *second = moves % 2 ? out : sc->image;
+
+    if (a.x.count < s->width || a.y.count < s->height) fill_picture(first, s);
     if (a.x.count > 0 && a.y.count > 0) {
-        const int err = resize(image, p, s, &a, src, k, sc);
+        const int err = resize(first, p, s, &a, src, k, sc);
         if (err) return err;
     }
+    dpl_ops_apply(&p->ops, first, second, s->width, s->height, &style, k, sc->blur);
     if (p->angle != 0)
-        k->rotate(out, image, s->width, s->height, p->angle, s->rotate_bilinear, black);
+        k->rotate(out, sc->image, s->width, s->height, p->angle, style.bilinear, style.fill);
     return DPL_OK;
 }

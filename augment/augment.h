@@ -4,6 +4,7 @@
 #ifndef DPL_AUGMENT_AUGMENT_H
 #define DPL_AUGMENT_AUGMENT_H
 
+#include "augment/policy.h"
 #include "base/rng.h"
 #include "kernels/kernels.h"
 
@@ -14,7 +15,21 @@
 extern "C" {
 #endif
 
-/** What to draw from; the values of dpl_options, checked. */
+/** torchvision's RandomAffine about the centre of the picture. */
+typedef struct dpl_affine_spec {
+    int on; /* 1 = any of these does anything */
+    double degrees;
+    double translate[2];         /* shares of width and height */
+    double scale_min, scale_max; /* > 0 */
+    double shear[2];             /* degrees along x and y */
+} dpl_affine_spec;
+
+typedef enum dpl_crop_kind {
+    DPL_CROPS_RESIZED = 0, /* a random box, resized */
+    DPL_CROPS_RANDOM = 1   /* a random window of the padded picture */
+} dpl_crop_kind;
+
+/** What to draw from; the values of dpl_options, checked. Zero = off for what comes after `fast`. */
 typedef struct dpl_recipe_spec {
     int train;         /* 1 = random resized crop …, 0 = resize short side + centre crop */
     int width, height; /* delivered size */
@@ -24,21 +39,42 @@ typedef struct dpl_recipe_spec {
     int rotate_bilinear;
     int filter; /* DPL_RESAMPLE_* */
     int fast;   /* 1 = 16-bit weights and a scaled source are allowed */
+    dpl_crop_kind crop;
+    int crop_resize;  /* random crop: short side before it, 0 = the picture's own */
+    int crop_padding; /* random crop: pixels added on every side */
+    uint8_t fill[3];  /* random crop, rotation, affine: where there is no picture */
+    double vflip;
+    dpl_policy policy;
+    int ra_ops, ra_magnitude;
+    double color_jitter[4]; /* brightness, contrast, saturation, hue */
+    double grayscale;       /* this and the following: probabilities, and what comes with them */
+    double blur, blur_sigma_min, blur_sigma_max;
+    int blur_kernel; /* odd */
+    double invert;
+    double posterize, solarize, sharpness, autocontrast, equalize;
+    int posterize_bits;
+    double solarize_threshold, sharpness_factor;
+    dpl_affine_spec affine;
+    double erase, erase_scale_min, erase_scale_max, erase_ratio_min, erase_ratio_max;
 } dpl_recipe_spec;
 
 /** What is done to one picture: crop the box, resize it to resized_w x resized_h, keep the window
- *  (delivered size, may stick out of the resized picture: those pixels are 0), flip, rotate.
+ *  (delivered size, may stick out of the resized picture: those pixels are fill), flip, do the operations,
+ *  rotate. Erasing comes last, after the conversion to the delivered type: it is the caller's to do.
  *  The filter never reads outside the box (torchvision crops before it resizes). */
 typedef struct dpl_plan {
     int x, y, w, h; /* box in the picture as displayed (after EXIF orientation) */
     int resized_w, resized_h;
     int win_x, win_y; /* top left of the window in the resized picture; may be negative */
-    int flip;
+    int flip, vflip;
     double angle; /* degrees counter-clockwise, 0 = none */
+    dpl_ops ops;
+    dpl_rect erase; /* in the delivered picture; w 0 = nothing */
 } dpl_plan;
 
 /** Draw for a picture of img_w x img_h pixels (>= 1). torchvision's RandomResizedCrop (10 tries,
- *  half-to-even rounding, central fallback), then the flip, then the angle; or its Resize +
+ *  half-to-even rounding, central fallback) or its Resize + RandomCrop, then the flip, then the angle,
+ *  then the rest in the order of application: what is off moves no later draw; or its Resize +
  *  CenterCrop. Sides of the resized picture are at least 1. */
 void dpl_plan_draw(dpl_plan *p, const dpl_recipe_spec *s, dpl_rng *rng, int img_w, int img_h);
 
@@ -65,6 +101,8 @@ typedef struct dpl_apply_scratch {
     size_t rows_cap;
     void *image; /* finished 8-bit picture before rotation or conversion */
     size_t image_cap;
+    void *blur; /* float rows */
+    size_t blur_cap;
 } dpl_apply_scratch;
 void dpl_apply_scratch_free(dpl_apply_scratch *sc);
 

@@ -3,6 +3,7 @@
 #include "augment/augment.h"
 
 #include "augment/geometry.h"
+#include "augment/random_ops.h"
 
 #include <math.h>
 
@@ -46,12 +47,36 @@ static int centre_offset(int side, int n)
     return side < n ? -((n - side) / 2) : (int)rint((side - n) / 2.0);
 }
 
-static void central_window(dpl_plan *p, const dpl_recipe_spec *s, int img_w, int img_h)
+/* The whole picture, its short side resized to `resize`. */
+static void whole_picture(dpl_plan *p, int resize, int img_w, int img_h)
 {
     p->w = img_w;
     p->h = img_h;
-    p->resized_w = img_w <= img_h ? s->resize : long_side(s->resize, img_w, img_h);
-    p->resized_h = img_w <= img_h ? long_side(s->resize, img_h, img_w) : s->resize;
+    p->resized_w = img_w <= img_h ? resize : long_side(resize, img_w, img_h);
+    p->resized_h = img_w <= img_h ? long_side(resize, img_h, img_w) : resize;
+}
+
+/* A random place for n pixels on a side that is padded by `padding` on both ends, and again by what is
+ * missing where that is still too small. */
+static int random_offset(dpl_rng *rng, int side, int padding, int n)
+{
+    const int64_t padded = (int64_t)side + 2 * padding;
+    const int64_t missing = padded < n ? n - padded : 0;
+    const int64_t places = padded + 2 * missing - n + 1;
+    return (int)((int64_t)dpl_rng_below(rng, (uint32_t)places) - padding - missing);
+}
+
+static void random_window(dpl_plan *p, const dpl_recipe_spec *s, dpl_rng *rng, int img_w, int img_h)
+{
+    const int shorter = img_w < img_h ? img_w : img_h;
+    whole_picture(p, s->crop_resize ? s->crop_resize : shorter, img_w, img_h);
+    p->win_y = random_offset(rng, p->resized_h, s->crop_padding, s->height);
+    p->win_x = random_offset(rng, p->resized_w, s->crop_padding, s->width);
+}
+
+static void central_window(dpl_plan *p, const dpl_recipe_spec *s, int img_w, int img_h)
+{
+    whole_picture(p, s->resize, img_w, img_h);
     p->win_x = centre_offset(p->resized_w, s->width);
     p->win_y = centre_offset(p->resized_h, s->height);
 }
@@ -63,9 +88,13 @@ void dpl_plan_draw(dpl_plan *p, const dpl_recipe_spec *s, dpl_rng *rng, int img_
         central_window(p, s, img_w, img_h);
         return;
     }
-    random_box(p, s, rng, img_w, img_h);
+    if (s->crop == DPL_CROPS_RANDOM)
+        random_window(p, s, rng, img_w, img_h);
+    else
+        random_box(p, s, rng, img_w, img_h);
     p->flip = dpl_rng_unit(rng) < s->hflip;
     if (s->rotate > 0) p->angle = dpl_rng_uniform(rng, -s->rotate, s->rotate);
+    dpl_random_ops_draw(p, s, rng);
 }
 
 int dpl_plan_denominator(const dpl_plan *p, const dpl_recipe_spec *s)

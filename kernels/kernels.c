@@ -11,6 +11,10 @@ void dpl_kernels_select(dpl_kernels *k, unsigned cpu)
                         .cols = dpl_resample_cols_c,
                         .cols_fast = dpl_resample_cols_fast_c,
                         .rotate = dpl_rotate_rgb_c,
+                        .bilinear = dpl_bilinear_rgb_c,
+                        .saturate = dpl_saturate_c,
+                        .sharpen = dpl_sharpen_c,
+                        .blur = dpl_blur_c,
                         .normalize_nchw = dpl_normalize_nchw_c,
                         .normalize_nhwc = dpl_normalize_nhwc_c };
 #if defined(__x86_64__)
@@ -20,6 +24,10 @@ void dpl_kernels_select(dpl_kernels *k, unsigned cpu)
                             .cols = dpl_resample_cols_avx2,
                             .cols_fast = dpl_resample_cols_fast_avx2,
                             .rotate = dpl_rotate_rgb_avx2,
+                            .bilinear = dpl_bilinear_rgb_avx2,
+                            .saturate = dpl_saturate_avx2,
+                            .sharpen = dpl_sharpen_avx2,
+                            .blur = dpl_blur_avx2,
                             .normalize_nchw = dpl_normalize_nchw_avx2,
                             .normalize_nhwc = dpl_normalize_nhwc_avx2 };
     }

@@ -3,9 +3,14 @@
 #ifndef DPL_KERNELS_KERNELS_H
 #define DPL_KERNELS_KERNELS_H
 
+#include "kernels/affine.h"
+#include "kernels/blur.h"
+#include "kernels/color.h"
 #include "kernels/convert.h"
+#include "kernels/erase.h"
 #include "kernels/resample.h"
 #include "kernels/rotate.h"
+#include "kernels/sharpen.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,6 +20,10 @@ typedef struct dpl_kernels {
     dpl_resample_rows_fn *rows, *rows_fast;
     dpl_resample_cols_fn *cols, *cols_fast;
     dpl_rotate_fn *rotate;
+    dpl_map_fn *bilinear;
+    dpl_saturate_fn *saturate;
+    dpl_sharpen_fn *sharpen;
+    dpl_blur_fn *blur;
     dpl_normalize_fn *normalize_nchw, *normalize_nhwc;
 } dpl_kernels;
 

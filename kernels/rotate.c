@@ -2,6 +2,8 @@
 /* Rotation about the centre. Every output pixel looks up where it came from. */
 #include "kernels/rotate.h"
 
+#include "kernels/affine.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -50,27 +52,6 @@ static void quarter_turn(uint8_t *out, const uint8_t *in, int side, int ccw)
             copy_pixel(out, in + 3 * (ccw ? x * n + n - 1 - y : (n - 1 - x) * n + y));
 }
 
-static int fixed16(double v)
-{
-    return (int)floor(v * 65536.0 + 0.5);
-}
-
-static void nearest(uint8_t *out, const uint8_t *in, int width, int height, const dpl_affine *m,
-                    const uint8_t fill[3])
-{
-    const int a = fixed16(m->a), b = fixed16(m->b), d = fixed16(m->d), e = fixed16(m->e);
-    int row_x = fixed16(m->c + m->a * 0.5 + m->b * 0.5);
-    int row_y = fixed16(m->f + m->d * 0.5 + m->e * 0.5);
-    for (int y = 0; y < height; y++, row_x += b, row_y += e) {
-        int xx = row_x, yy = row_y;
-        for (int x = 0; x < width; x++, out += 3, xx += a, yy += d) {
-            const int sx = xx >> 16, sy = yy >> 16;
-            const int inside = sx >= 0 && sx < width && sy >= 0 && sy < height;
-            copy_pixel(out, inside ? in + 3 * ((size_t)sy * (size_t)width + (size_t)sx) : fill);
-        }
-    }
-}
-
 /* Between the four neighbours of (x, y), which is inside the picture; edges repeat. */
 static void blend(uint8_t *out, const uint8_t *in, int width, int height, double x, double y)
 {
@@ -89,8 +70,8 @@ static void blend(uint8_t *out, const uint8_t *in, int width, int height, double
     }
 }
 
-static void bilinear_map(uint8_t *out, const uint8_t *in, int width, int height,
-                         const dpl_affine *m, const uint8_t fill[3])
+void dpl_bilinear_rgb_c(uint8_t *out, const uint8_t *in, int width, int height, const dpl_affine *m,
+                        const uint8_t fill[3])
 {
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++, out += 3) {
@@ -104,7 +85,7 @@ static void bilinear_map(uint8_t *out, const uint8_t *in, int width, int height,
 }
 
 void dpl_rotate_with(uint8_t *out, const uint8_t *in, int width, int height, double degrees,
-                     dpl_bilinear_fn *bilinear, const uint8_t fill[3])
+                     dpl_map_fn *map, const uint8_t fill[3])
 {
     const size_t pixels = (size_t)width * (size_t)height;
     double angle = fmod(degrees, 360.0);
@@ -117,11 +98,12 @@ void dpl_rotate_with(uint8_t *out, const uint8_t *in, int width, int height, dou
     else if ((angle == 90.0 || angle == 270.0) && width == height)
         quarter_turn(out, in, width, angle == 90.0);
     else
-        (bilinear ? bilinear : nearest)(out, in, width, height, &m, fill);
+        map(out, in, width, height, &m, fill);
 }
 
 void dpl_rotate_rgb_c(uint8_t *out, const uint8_t *in, int width, int height, double degrees,
                       int bilinear, const uint8_t fill[3])
 {
-    dpl_rotate_with(out, in, width, height, degrees, bilinear ? bilinear_map : NULL, fill);
+    dpl_rotate_with(out, in, width, height, degrees,
+                    bilinear ? dpl_bilinear_rgb_c : dpl_nearest_rgb, fill);
 }

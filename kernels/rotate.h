@@ -25,12 +25,14 @@ typedef struct dpl_affine {
     double a, b, c, d, e, f;
 } dpl_affine;
 
-/** The bilinear part of a rotation, which is what variants replace. */
-typedef void dpl_bilinear_fn(uint8_t *out, const uint8_t *in, int width, int height,
-                             const dpl_affine *m, const uint8_t fill[3]);
-/** Rotation with a given bilinear part (NULL = nearest). */
+/** Every output pixel from where the map says that it was, or fill: dpl_nearest_rgb() of affine.h,
+ *  and these, which blend the four nearest pixels. Sizes as above. */
+typedef void dpl_map_fn(uint8_t *out, const uint8_t *in, int width, int height, const dpl_affine *m,
+                        const uint8_t fill[3]);
+dpl_map_fn dpl_bilinear_rgb_c, dpl_bilinear_rgb_avx2;
+/** Rotation by a given way to look pixels up. */
 void dpl_rotate_with(uint8_t *out, const uint8_t *in, int width, int height, double degrees,
-                     dpl_bilinear_fn *bilinear, const uint8_t fill[3]);
+                     dpl_map_fn *map, const uint8_t fill[3]);
 
 #ifdef __cplusplus
 }

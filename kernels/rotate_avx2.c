@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rotation with AVX2: the three channels of a pixel as one vector of doubles. */
+#include "kernels/affine.h"
 #include "kernels/rotate.h"
 
 #if defined(__x86_64__)
@@ -62,8 +63,8 @@ static inline void blend(uint8_t *out, const uint8_t *in, int width, int height,
     store_pixel(out, between(v0, v1, dy));
 }
 
-static void bilinear_map(uint8_t *out, const uint8_t *in, int width, int height,
-                         const dpl_affine *m, const uint8_t fill[3])
+void dpl_bilinear_rgb_avx2(uint8_t *out, const uint8_t *in, int width, int height,
+                           const dpl_affine *m, const uint8_t fill[3])
 {
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++, out += 3) {
@@ -79,6 +80,7 @@ static void bilinear_map(uint8_t *out, const uint8_t *in, int width, int height,
 void dpl_rotate_rgb_avx2(uint8_t *out, const uint8_t *in, int width, int height, double degrees,
                          int bilinear, const uint8_t fill[3])
 {
-    dpl_rotate_with(out, in, width, height, degrees, bilinear ? bilinear_map : NULL, fill);
+    dpl_rotate_with(out, in, width, height, degrees,
+                    bilinear ? dpl_bilinear_rgb_avx2 : dpl_nearest_rgb, fill);
 }
 #endif

@@ -132,4 +132,5 @@ def main():
             make(out, random.Random(name))
 
 
-main()
+if __name__ == "__main__":
+    main()
