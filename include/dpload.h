@@ -151,7 +151,8 @@ typedef struct dpl_options {
                                   Counted by each process as its batches are given out [0.001] */
     int strict;          /**< 1 = a decoder warning makes a sample bad [0] */
     uint64_t max_pixels; /**< larger pictures are bad samples [178956970] */
-    int max_scans;       /**< progressive JPEG: more scans are a bad sample [256] */
+    int max_scans;       /**< progressive JPEG: more scans are a bad sample; of a picture above 10
+                              megapixels proportionally fewer, but up to 16 are always taken [256] */
     uint64_t max_file_bytes; /**< larger files are bad samples [512 MiB] */
 } dpl_options;
 
@@ -277,6 +278,31 @@ typedef struct dpl_stats {
     int ready; /**< finished batches waiting now */
 } dpl_stats;
 DPL_API void dpl_stats_get(const dpl_loader *l, dpl_stats *out);
+
+/** How near the loader comes to the JPEG decoder's own speed; see dpl_limit_measure(). */
+typedef struct dpl_limit {
+    int rounds;          /**< measured */
+    uint64_t images;     /**< of all rounds */
+    double images_per_s; /**< of the loader: median of the rounds */
+    double bare_per_s;   /**< of libjpeg alone: median of the rounds */
+    double ratio;        /**< images_per_s / bare_per_s of one round: median, least, most */
+    double ratio_min, ratio_max;
+    double cpu_ratio; /**< the same by processor time of the workers: median. On a busy machine it
+                           is the steadier number; it does not see waiting */
+} dpl_limit;
+
+/** Measure the loader beside its decoder. Each round takes the next `batches` batches and times, on
+ *  the loader's own worker threads, one after the other and in turns first: (a) the loader, from
+ *  files to batches that are given back at once; (b) libjpeg-turbo alone, reading from memory, at
+ *  the same scale and with the same transforms, the boxes that (a) asked it for. Pictures that are
+ *  no JPEGs are decoded with the loader's own decoder in (b).
+ *  Blocks for all of it, and holds the files of `batches` batches in memory. No batch may be held.
+ *  Counters of dpl_stats_get() go on; the position is left where it was.
+ *  @param batches  of a phase, at least 1: take enough for 100 ms or more
+ *  @param rounds   1..1000
+ *  @return DPL_OK; DPL_EINVAL, DPL_ENOMEM, DPL_EFORK, DPL_ECANCELED; DPL_EDATA and DPL_EIO as
+ *          dpl_next() */
+DPL_API int dpl_limit_measure(dpl_loader *l, int batches, int rounds, dpl_limit *out);
 
 /** Bad and warned samples so far, each file once, in the order they were met. Any thread.
  *  @param kind  DPL_BAD_REFUSED or DPL_BAD_WARNED

@@ -11,7 +11,7 @@
 
 enum { LATE_NS = 50000 };
 
-static int check_process(dpl_loader *l)
+int dpl_loader_check_process(dpl_loader *l)
 {
     if (!dpl_loader_foreign(l)) return DPL_OK;
     return dpl_fail(&l->error, DPL_EFORK,
@@ -127,7 +127,7 @@ int dpl_next_on(dpl_loader *l, dpl_batch *out, void *const *streams, int timeout
 
     if (out) memset(out, 0, sizeof *out);
     if (!l) return DPL_EINVAL;
-    if ((err = check_process(l))) return err;
+    if ((err = dpl_loader_check_process(l))) return err;
     if (!out) return dpl_fail(&l->error, DPL_EINVAL, "dpl_next: the place for the batch is NULL");
     pthread_mutex_lock(&l->lock);
     if (!(err = wait_ready(l, timeout_ms))) err = take_ready(l, out);
@@ -194,12 +194,15 @@ void dpl_release(dpl_loader *l, dpl_batch *b, void *const *streams)
 
 /* --- position --- */
 
-/* Stop claiming, wait for the samples in work, forget what is prepared, go on from (epoch, index).
- * Lock is held; no slot is. */
-static void restart(dpl_loader *l, uint64_t epoch, uint64_t index)
+void dpl_loader_pause(dpl_loader *l)
 {
     l->paused = 1;
     while (l->busy) pthread_cond_wait(&l->idle, &l->lock);
+}
+
+void dpl_loader_restart(dpl_loader *l, uint64_t epoch, uint64_t index)
+{
+    dpl_loader_pause(l);
     for (uint64_t q = l->deliver_seq; q < l->claim_seq; q++)
         dpl_slot_recycle(l, l->in_flight[q % (uint64_t)l->slots]);
     l->filling = NULL;
@@ -207,25 +210,31 @@ static void restart(dpl_loader *l, uint64_t epoch, uint64_t index)
     l->base_epoch = epoch;
     l->base_index = index;
     l->claim_seq = l->deliver_seq = 0;
+    l->claim_end = UINT64_MAX;
     l->paused = 0;
     pthread_cond_broadcast(&l->work);
+}
+
+int dpl_loader_check_idle(dpl_loader *l)
+{
+    if (l->canceled) return dpl_fail(&l->error, DPL_ECANCELED, "canceled");
+    if (l->held)
+        return dpl_fail(&l->error, DPL_EINVAL, "%d batches are still held: release them first",
+                        l->held);
+    if (!l->failed) return DPL_OK;
+    l->error = l->fail_text;
+    return l->failed;
 }
 
 /* Go to (epoch, index) unless that comes next anyway. Lock is held. */
 static int move_to(dpl_loader *l, uint64_t epoch, uint64_t index)
 {
+    const int err = dpl_loader_check_idle(l);
     uint64_t at_epoch, at_index;
 
-    if (l->canceled) return dpl_fail(&l->error, DPL_ECANCELED, "canceled");
-    if (l->held)
-        return dpl_fail(&l->error, DPL_EINVAL, "%d batches are still held: release them first",
-                        l->held);
-    if (l->failed) {
-        l->error = l->fail_text;
-        return l->failed;
-    }
+    if (err) return err;
     dpl_position_of(l, l->deliver_seq, &at_epoch, &at_index);
-    if (at_epoch != epoch || at_index != index) restart(l, epoch, index);
+    if (at_epoch != epoch || at_index != index) dpl_loader_restart(l, epoch, index);
     l->at_eof = 0;
     return DPL_OK;
 }
@@ -243,7 +252,7 @@ int dpl_set_epoch(dpl_loader *l, uint64_t epoch)
 {
     int err;
 
-    if ((err = check_process(l)) || (err = check_epoch(l, epoch))) return err;
+    if ((err = dpl_loader_check_process(l)) || (err = check_epoch(l, epoch))) return err;
     pthread_mutex_lock(&l->lock);
     err = move_to(l, epoch, 0);
     pthread_mutex_unlock(&l->lock);
@@ -298,7 +307,7 @@ int dpl_state_set(dpl_loader *l, const dpl_state *st)
 {
     int err, at_end;
 
-    if ((err = check_process(l)) || (err = check_state(l, st))) return err;
+    if ((err = dpl_loader_check_process(l)) || (err = check_state(l, st))) return err;
     at_end = st->sample == end_of_epoch(l);
     pthread_mutex_lock(&l->lock);
     err =

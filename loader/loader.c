@@ -121,6 +121,7 @@ static int open_parts(dpl_loader *l, dpl_text *why)
         return err;
     settle_recipe(l);
     dpl_steps_init(&l->steps, l->samples->count, (uint64_t)l->opt.batch, l->opt.drop_last);
+    l->claim_end = UINT64_MAX;
     l->bad_cap = bad_cap(&l->opt, l->samples->count);
     forget_pointers(&l->opt);
     if ((err = dpl_slots_create(l, why))) return err;
@@ -153,6 +154,7 @@ void dpl_cancel(dpl_loader *l)
     l->canceled = l->stopping = 1;
     pthread_cond_broadcast(&l->work);
     pthread_cond_broadcast(&l->ready);
+    pthread_cond_broadcast(&l->idle);
     pthread_mutex_unlock(&l->lock);
 }
 

@@ -109,6 +109,13 @@ typedef struct __attribute__((aligned(64))) dpl_worker {
 
 /* --- the loader --- */
 
+/** Work of another kind for the workers, while nothing is claimed: run(w, arg, k) for every k. */
+typedef struct dpl_task {
+    void (*run)(dpl_worker *w, void *arg, uint64_t k); /* without the lock */
+    void *arg;
+    uint64_t next, count; /* the next k to take, and where they end */
+} dpl_task;
+
 struct dpl_loader {
     /* constant while open */
     dpl_options opt; /* its pointers are not used after open */
@@ -150,10 +157,12 @@ struct dpl_loader {
     dpl_slot **in_flight;              /* [slots] of sequence s at s % slots */
     uint64_t base_epoch, base_index;   /* of sequence 0 */
     uint64_t claim_seq;                /* sequences below have a slot */
+    uint64_t claim_end;                /* sequences from here on are not begun */
     dpl_slot *filling;                 /* has places left to claim, or NULL */
     int next_place, next_part;
     uint64_t deliver_seq; /* the next to give out */
     int at_eof;           /* DPL_EOF is due before it */
+    dpl_task task;        /* what workers do instead, see limit.c */
     uint64_t batches, images, late;
     int64_t wait_ns;
     dpl_bad *bad; /* in the order of delivery */
@@ -181,11 +190,17 @@ void dpl_slot_compact(const dpl_loader *l, dpl_slot *s, int p);
 /** Queue the copy of a complete part, when its device has memory. @return DPL_OK, DPL_EDEVICE … */
 int dpl_slot_upload(dpl_loader *l, dpl_slot *s, int p);
 
+/* limit.c measures the loader: include/dpload.h */
+
 /* worker.c, prepare.c */
 int dpl_workers_start(dpl_loader *l, dpl_text *why);
 void dpl_workers_stop(dpl_loader *l); /* joins */
 /** Read, decode and augment one place of a part. DPL_EDATA and DPL_EIO: a bad sample (why). */
 int dpl_prepare(dpl_worker *w, dpl_slot *s, int p, int place, int *warned, dpl_text *why);
+/** Decode what the sample's plan needs of it; the plan is drawn here. px is valid until the worker's
+ *  decoder is used again. */
+int dpl_prepare_decode(dpl_worker *w, const void *file, size_t len, uint64_t epoch, uint64_t id,
+                       dpl_plan *plan, dpl_pixels *px, int *warned, dpl_text *why);
 int dpl_prepare_init(dpl_worker *w, dpl_text *why);
 void dpl_prepare_fini(dpl_worker *w);
 /** Give scratch memory back that an unusually large picture needed. */
@@ -195,9 +210,23 @@ uint64_t dpl_prepare_scratch(const dpl_loader *l);
 /** No further batch comes. Lock is held; the first failure stays. */
 void dpl_loader_fail(dpl_loader *l, int status, const dpl_text *why);
 
+/* deliver.c */
+/** DPL_OK, or DPL_EFORK in a forked child. */
+int dpl_loader_check_process(dpl_loader *l);
+/** What keeps a call from moving the loader: another process, a cancel, a batch that is held.
+ *  Lock is held. @return DPL_OK, or a status with l->error set */
+int dpl_loader_check_idle(dpl_loader *l);
+/** Stop claiming and wait for the samples in work. Lock is held; nothing is claimed until
+ *  dpl_loader_restart(). */
+void dpl_loader_pause(dpl_loader *l);
+/** Pause, forget what is prepared, go on from (epoch, index). Lock is held; no slot is. */
+void dpl_loader_restart(dpl_loader *l, uint64_t epoch, uint64_t index);
+
 /* position.c: pure arithmetic of sequences */
 /** Epoch and index of sequence seq. Lock is held. */
 void dpl_position_of(const dpl_loader *l, uint64_t seq, uint64_t *epoch, uint64_t *index);
+/** The sample at a position of the epoch whose order is given. */
+uint64_t dpl_sample_at(const dpl_loader *l, const dpl_permutation *order, uint64_t pos);
 /** Does an epoch exist? */
 int dpl_epoch_exists(const dpl_loader *l, uint64_t epoch);
 /** Was the loader opened by another process? Takes no lock: in a forked child none may be taken. */

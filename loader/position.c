@@ -15,6 +15,11 @@ void dpl_position_of(const dpl_loader *l, uint64_t seq, uint64_t *epoch, uint64_
     *index = at % l->steps.count;
 }
 
+uint64_t dpl_sample_at(const dpl_loader *l, const dpl_permutation *order, uint64_t pos)
+{
+    return dpl_samples_index(l->samples, l->opt.shuffle ? dpl_permutation_at(order, pos) : pos);
+}
+
 int dpl_epoch_exists(const dpl_loader *l, uint64_t epoch)
 {
     return epoch < (l->opt.epochs ? l->opt.epochs : DPL_EPOCHS_MAX);

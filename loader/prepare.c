@@ -37,16 +37,17 @@ static int read_sample(dpl_worker *w, uint64_t id, size_t *len, dpl_text *why)
     return err;
 }
 
-/* Decode what the plan needs of the picture in w->file. */
-static int decode_sample(dpl_worker *w, size_t len, dpl_rng *rng, dpl_plan *plan, dpl_pixels *px,
-                         int *warned, dpl_text *why)
+int dpl_prepare_decode(dpl_worker *w, const void *file, size_t len, uint64_t epoch, uint64_t id,
+                       dpl_plan *plan, dpl_pixels *px, int *warned, dpl_text *why)
 {
     const dpl_recipe_spec *recipe = &w->loader->recipe;
     int width, height, x, y, region_w, region_h;
-    int err = dpl_decode_begin(w->decoder, w->file, len, &width, &height, why);
+    dpl_rng rng;
+    int err = dpl_decode_begin(w->decoder, file, len, &width, &height, why);
 
     if (err) return err;
-    dpl_plan_draw(plan, recipe, rng, width, height);
+    dpl_rng_init(&rng, w->loader->opt.seed, epoch, id, DPL_RNG_AUGMENT);
+    dpl_plan_draw(plan, recipe, &rng, width, height);
     dpl_plan_region(plan, recipe, &x, &y, &region_w, &region_h);
     err = dpl_decode_region(w->decoder, x, y, region_w, region_h,
                             dpl_plan_denominator(plan, recipe), px, warned, why);
@@ -73,24 +74,20 @@ int dpl_prepare(dpl_worker *w, dpl_slot *s, int p, int place, int *warned, dpl_t
     const dpl_loader *l = w->loader;
     dpl_slot_part *part = &s->part[p];
     const int at = place - part->first;
-    const uint64_t pos = s->first + (uint64_t)place;
-    const uint64_t id =
-        dpl_samples_index(l->samples, l->opt.shuffle ? dpl_permutation_at(&s->order, pos) : pos);
+    const uint64_t id = dpl_sample_at(l, &s->order, s->first + (uint64_t)place);
     int64_t mark = dpl_now_ns();
     dpl_plan plan;
     dpl_pixels px;
-    dpl_rng rng;
     size_t len;
     int err;
 
     *warned = 0;
     part->ids[at] = id;
     part->labels[at] = l->samples->ops->label(l->samples, id);
-    dpl_rng_init(&rng, l->opt.seed, s->epoch, id, DPL_RNG_AUGMENT);
     err = read_sample(w, id, &len, why);
     lap(&w->count.read_ns, &mark);
     if (err) return err;
-    err = decode_sample(w, len, &rng, &plan, &px, warned, why);
+    err = dpl_prepare_decode(w, w->file, len, s->epoch, id, &plan, &px, warned, why);
     lap(&w->count.decode_ns, &mark);
     if (err) return err;
     err = write_sample(w, part->pixels + (size_t)at * l->picture_bytes, &plan, &px);

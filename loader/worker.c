@@ -115,16 +115,40 @@ static void open_slot(dpl_worker *w)
     pthread_cond_broadcast(&l->work);
 }
 
+/* Is there a batch to begin after those that have a slot? Lock is held. */
+static int may_begin(const dpl_loader *l)
+{
+    uint64_t epoch, index;
+
+    dpl_position_of(l, l->claim_seq, &epoch, &index);
+    return l->claim_seq < l->claim_end && dpl_epoch_exists(l, epoch);
+}
+
+/* Lock is held, and dropped on the way. */
+static void run_task(dpl_worker *w)
+{
+    dpl_loader *l = w->loader;
+    const dpl_task task = l->task;
+
+    l->task.next++;
+    set_busy(w, 1);
+    pthread_mutex_unlock(&l->lock);
+    task.run(w, task.arg, task.next);
+    pthread_mutex_lock(&l->lock);
+    set_busy(w, 0);
+}
+
 /* Wait for the next place. Lock is held. @return its slot, or NULL to end */
 static dpl_slot *claim(dpl_worker *w, int *p, int *place)
 {
     dpl_loader *l = w->loader;
-    uint64_t epoch, index;
     dpl_slot *s;
 
     set_busy(w, 0);
     while (!l->stopping) {
-        if (l->paused || l->failed) {
+        if (l->task.next < l->task.count) {
+            run_task(w);
+        } else if (l->paused || l->failed) {
             wait_for_work(w, DPL_WAIT_NONE);
         } else if ((s = l->filling)) {
             while (l->next_place >= s->part[l->next_part].first + s->part[l->next_part].planned)
@@ -136,7 +160,7 @@ static dpl_slot *claim(dpl_worker *w, int *p, int *place)
             return s;
         } else if (l->opening) {
             wait_for_work(w, DPL_WAIT_BLOCKED);
-        } else if (dpl_position_of(l, l->claim_seq, &epoch, &index), !dpl_epoch_exists(l, epoch)) {
+        } else if (!may_begin(l)) {
             wait_for_work(w, DPL_WAIT_STARVED);
         } else if (!l->free_slots) {
             wait_for_work(w, DPL_WAIT_BLOCKED);

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { PHASE_IMAGES = 256 };
+
 static const dpl_opt rows[] = {
     CLI_OPT_SIZE("deliver N x N pixels [224]"),
     CLI_OPT_RECIPE,
@@ -24,6 +26,10 @@ static const dpl_opt rows[] = {
       "take TIME over each batch, as training would: 38ms [that of sim devices, else 0]", NULL, 1 },
     { "hash", 0, NULL, DPL_OPT_FLAG, CLI_AT(hash), 0, 0, NULL, NULL,
       "one number for all delivered bytes of an epoch", NULL, 1 },
+    { "limit", 0, NULL, DPL_OPT_FLAG, CLI_AT(limit), 0, 0, NULL, NULL,
+      "measure in turns the loader and libjpeg alone on the same boxes, print the ratio", NULL, 1 },
+    { "rounds", 0, NULL, DPL_OPT_INT, CLI_AT(rounds), 1, 1000, NULL, "N",
+      "of --limit; each takes the next --batches batches, or 256 pictures [5]", NULL, 0 },
     { "json", 0, NULL, DPL_OPT_FLAG, CLI_AT(json), 0, 0, NULL, NULL,
       "one JSON object on standard output", NULL, 1 },
     { "devices", 0, "device", DPL_OPT_STRING, CLI_AT(loader.devices), 0, 0, NULL, "LIST",
@@ -42,8 +48,10 @@ static const dpl_opt rows[] = {
 static const cli_command command = {
     .program = "dpload bench",
     .summary = "Measure how fast pictures are loaded, and where the time goes.",
-    .examples = "dpload bench --workers 8 imagenet\n"
-                "dpload bench --step 38ms --batch 64 imagenet   (would training starve?)\n",
+    .examples =
+        "dpload bench --workers 8 imagenet\n"
+        "dpload bench --step 38ms --batch 64 imagenet   (would training starve?)\n"
+        "dpload bench --limit --workers 2 imagenet       (how near the decoder's own speed?)\n",
     .own = rows,
     .loader = NULL,
 };
@@ -178,6 +186,30 @@ static int finish(dpl_loader *l, const cli_options *o, bench_result *r, int err)
     return err ? cli_fail(err, dpl_error_text(l)) : CLI_DONE;
 }
 
+/* --- the decoder's limit --- */
+
+/* Batches of a phase: as asked, or what takes long enough to be timed. */
+static int phase_batches(const cli_options *o)
+{
+    const int least = (PHASE_IMAGES + o->loader.batch - 1) / o->loader.batch;
+
+    return o->batches ? o->batches : least;
+}
+
+static int run_limit(dpl_loader *l, const cli_options *o)
+{
+    dpl_limit limit;
+    const int err = dpl_limit_measure(l, phase_batches(o), o->rounds, &limit);
+
+    if (err) return cli_fail(err, dpl_error_text(l));
+    if (o->json)
+        bench_print_limit_json(&limit, l, o);
+    else
+        bench_print_limit(&limit);
+    cli_name_bad(l);
+    return CLI_DONE;
+}
+
 int cli_bench(int argc, char **argv)
 {
     cli_options o = { .size = 0 };
@@ -190,7 +222,9 @@ int cli_bench(int argc, char **argv)
 
     dpl_options_init(&o.loader, sizeof o.loader);
     o.loader.epochs = 1;
+    o.rounds = 5;
     if (cli_parse(&command, argc, argv, &o, &dir, &code)) return code;
+    if (o.limit) o.loader.epochs = 0; /* rounds go on where the last one ended */
     if ((err = find_step(&o, &r.step_ns, &why)) || (err = cli_data_choose(&data, dir, &o, &why))) {
         code = cli_fail(err, why.s);
         goto done;
@@ -200,8 +234,7 @@ int cli_bench(int argc, char **argv)
         code = cli_fail(err, dpl_error_text(NULL));
     } else {
         cli_announce(l, &o, o.json ? stderr : stdout);
-        err = run(l, &o, &r);
-        code = finish(l, &o, &r, err);
+        code = o.limit ? run_limit(l, &o) : finish(l, &o, &r, run(l, &o, &r));
     }
 done:
     dpl_close(&l);

@@ -51,6 +51,9 @@ double bench_warm_rate(const bench_result *r);
 void bench_print(const bench_result *r, const cli_options *o);
 void bench_print_json(const bench_result *r, const cli_options *o);
 
+void bench_print_limit(const dpl_limit *m);
+void bench_print_limit_json(const dpl_limit *m, const dpl_loader *l, const cli_options *o);
+
 #ifdef __cplusplus
 }
 #endif

@@ -27,6 +27,7 @@ typedef struct cli_options {
     const char *step; /* modelled time of a training step */
     const char *output;
     int columns, rows;
+    int limit, rounds; /* measure beside the decoder, so many times */
 } cli_options;
 
 #define CLI_AT(field) offsetof(cli_options, field)
