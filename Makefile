@@ -75,7 +75,7 @@ DOCS    := $(foreach p,dptrain dpload,$(addprefix $B/doc/$p.,1 bash zsh fish))
         install uninstall FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
-all: $(PROGS) lib examples ## build programs, libraries and examples
+all: $(PROGS) lib examples $(if $(SAN),,docs) ## build programs, libraries, examples and man pages
 lib: $(LIB)/libdpload.a $(LIB)/libdpload.so ## build libdpload, static and shared
 docs: $(DOCS) ## build man pages and shell completions from the option tables
 examples: $(EXAMPLES) ## build the examples against the shared library
@@ -141,7 +141,7 @@ $(filter-out %.1,$(DOCS)): $B/doc/%: $(BIN)/dptrain $(BIN)/dpload
 	$(Q)$(BIN)/$(basename $*) --print-options=$(subst .,,$(suffix $*)) >$@
 $B/doc/dpload.pc: loader/dpload.pc.in FORCE
 	@mkdir -p $(@D)
-	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))|' \
+	$(Q)rm -f $@ && sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))|' \
 	    -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(strip $(LIBS_PC))|' $< >$@
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
