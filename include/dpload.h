@@ -63,6 +63,14 @@ typedef enum dpl_subset {
     DPL_SUBSET_VAL = 2    /**< only the `val_split` share of each class */
 } dpl_subset;
 
+/** What became of options.index. */
+typedef enum dpl_index_use {
+    DPL_INDEX_NONE = 0,       /**< not asked for */
+    DPL_INDEX_USED = 1,       /**< no folder was listed */
+    DPL_INDEX_WRITTEN = 2,    /**< every folder was listed, and the file written */
+    DPL_INDEX_NOT_WRITTEN = 3 /**< every folder was listed, but the file cannot be written */
+} dpl_index_use;
+
 typedef enum dpl_dtype { DPL_UINT8 = 0, DPL_FLOAT32 = 1 } dpl_dtype;
 typedef enum dpl_layout { DPL_NHWC = 0, DPL_NCHW = 1 } dpl_layout;
 typedef enum dpl_decode_mode {
@@ -94,8 +102,17 @@ typedef struct dpl_options {
 
     /* --- source --- */
     const char
-        *path; /**< folder with one sub-folder per class, or NULL when `source` is set [NULL] */
-    const dpl_source *source;   /**< the caller's own source instead of `path` [NULL] */
+        *path; /**< folder with one sub-folder per class; NULL with `source`, and mostly with `list`
+                    [NULL] */
+    const char *list; /**< text file with one picture per line, `path<TAB>label`, instead of a folder of
+                           classes; see below. With `path` too, relative paths begin there, else in
+                           the list's folder [NULL] */
+    const dpl_source *source;   /**< the caller's own source instead of `path` and `list` [NULL] */
+    const char *index; /**< file that keeps the listing of `path` from one run to the next: used as
+                            long as no folder of the tree changed, else (or when it is not there) the
+                            folders are listed and the file is written. The samples are the same
+                            either way. dpl_info tells what became of it. It is mapped while the
+                            loader is open: replace it, never change it in place [NULL] */
     const char *const *classes; /**< class names in label order, e.g. those of the training set for
                                      a validation set; NULL = the sub-folders, byte-wise sorted. A
                                      sub-folder that is not listed is an error [NULL] */
@@ -155,6 +172,19 @@ typedef struct dpl_options {
                               megapixels proportionally fewer, but up to 16 are always taken [256] */
     uint64_t max_file_bytes; /**< larger files are bad samples [512 MiB] */
 } dpl_options;
+
+/* The list file: lines end with LF or CRLF; empty lines and lines that begin with '#' are skipped (a
+ * path that does is written ./#name). The label stands behind the last tab of the line, without the
+ * blanks around it; nothing there or -1 = unlabelled. Everything before that tab is the path, blanks
+ * and further tabs included. When no line has a tab, all are paths of unlabelled pictures; a line
+ * without a tab among lines with one is an error. What a label means is one rule for the whole list:
+ *   with `classes`:     names of classes, when every label is one; else indices 0..n_classes-1, when
+ *                       every label is a decimal number without leading zeros
+ *   without `classes`:  indices, when every label is such a number: classes are 0..the largest; else
+ *                       names: classes are the different labels, sorted byte-wise
+ * Any other line is DPL_EDATA, and dpl_error_text(NULL) names its number. Order and number of lines
+ * are free, the same path may come twice. Files are not looked at before they are read: one that is
+ * missing is a bad sample. */
 
 /** Set every field to its default. Pass sizeof *opt. Any thread. */
 DPL_API void dpl_options_init(dpl_options *opt, size_t size);
@@ -251,6 +281,8 @@ typedef struct dpl_info {
     uint64_t slot_bytes;            /**< all batch slots together */
     uint64_t scratch_bytes;         /**< kept per worker, at most */
     uint64_t index_bytes;           /**< the list of samples */
+    dpl_index_use index_use;        /**< what became of options.index … */
+    const char *index_text;         /**< … and why; NULL with DPL_INDEX_NONE */
 } dpl_info;
 DPL_API void dpl_info_get(const dpl_loader *l, dpl_info *out);
 

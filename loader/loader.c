@@ -106,6 +106,8 @@ static void forget_pointers(dpl_options *o)
 {
     o->path = NULL;
     o->source = NULL;
+    o->list = NULL;
+    o->index = NULL;
     o->classes = NULL;
     o->devices = NULL;
     o->split = NULL;

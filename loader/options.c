@@ -173,16 +173,28 @@ static int check_classes(const dpl_options *o, dpl_text *why)
     return DPL_OK;
 }
 
+static int check_source(const dpl_options *o, dpl_text *why)
+{
+    if (!o->path && !o->list && !o->source)
+        return dpl_fail(why, DPL_EINVAL, "path: NULL; name a folder, or set list or source");
+    if (o->source && (o->path || o->list))
+        return dpl_fail(why, DPL_EINVAL, "%s and source are both set: expected one of them",
+                        o->path ? "path" : "list");
+    if (o->path && !*o->path) return dpl_fail(why, DPL_EINVAL, "path: empty; name a folder");
+    if (o->list && !*o->list) return dpl_fail(why, DPL_EINVAL, "list: empty; name a text file");
+    if (o->index && !*o->index) return dpl_fail(why, DPL_EINVAL, "index: empty; name a file");
+    if (o->index && (o->list || o->source))
+        return dpl_fail(why, DPL_EINVAL, "index %s: only a folder is indexed, not a %s", o->index,
+                        o->list ? "list" : "source");
+    return DPL_OK;
+}
+
 int dpl_options_check(const dpl_options *o, dpl_text *why)
 {
     int err;
 
-    if (!o->path && !o->source)
-        return dpl_fail(why, DPL_EINVAL, "path: NULL; name a folder, or set source");
-    if (o->path && o->source)
-        return dpl_fail(why, DPL_EINVAL, "path and source are both set: expected one of them");
-    if (o->path && !*o->path) return dpl_fail(why, DPL_EINVAL, "path: empty; name a folder");
-    if ((err = check_ints(o, why)) || (err = check_enums(o, why)) || (err = check_numbers(o, why)))
+    if ((err = check_source(o, why)) || (err = check_ints(o, why)) || (err = check_enums(o, why)) ||
+        (err = check_numbers(o, why)))
         return err;
     return check_classes(o, why);
 }

@@ -71,6 +71,7 @@ int dpl_samples_select(dpl_samples *s, const dpl_options *opt, dpl_text *why)
 int dpl_samples_open(dpl_samples **out, const dpl_options *opt, dpl_text *why)
 {
     const int err = opt->source ? dpl_samples_open_callbacks(out, opt, why)
+                    : opt->list ? dpl_samples_open_list(out, opt, why)
                                 : dpl_samples_open_folder(out, opt, why);
     const int bad = err ? err : dpl_samples_select(*out, opt, why);
 

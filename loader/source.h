@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where samples come from: one interface for a folder tree, the caller's own functions, and later
- * lists, tar shards and packs. Reading is thread-safe; everything else happens at open. */
+/* Where samples come from: one interface for a folder tree, a list file, the caller's own functions,
+ * and later tar shards and packs. Reading is thread-safe; everything else happens at open. */
 #ifndef DPL_LOADER_SOURCE_H
 #define DPL_LOADER_SOURCE_H
 
@@ -40,9 +40,11 @@ struct dpl_samples {
     uint64_t ignored_files;
     const char *ignored_example; /* or NULL */
     size_t index_bytes;
+    dpl_index_use index_use; /* of options.index */
+    const char *index_text;  /* or NULL */
 };
 
-/** Open what opt names (path or source), with its subset applied. Blocks for the listing.
+/** Open what opt names (path, list or source), with its subset applied. Blocks for the listing.
  *  @return DPL_OK, DPL_EINVAL, DPL_EIO, DPL_EDATA, DPL_ENOMEM; why: what was asked, found, to do */
 int dpl_samples_open(dpl_samples **out, const dpl_options *opt, dpl_text *why);
 
@@ -57,6 +59,7 @@ static inline uint64_t dpl_samples_index(const dpl_samples *s, uint64_t k)
 int dpl_samples_select(dpl_samples *s, const dpl_options *opt, dpl_text *why);
 
 int dpl_samples_open_folder(dpl_samples **out, const dpl_options *opt, dpl_text *why);
+int dpl_samples_open_list(dpl_samples **out, const dpl_options *opt, dpl_text *why);
 int dpl_samples_open_callbacks(dpl_samples **out, const dpl_options *opt, dpl_text *why);
 void dpl_samples_close(dpl_samples **s);
 

@@ -76,5 +76,7 @@ void dpl_info_get(const dpl_loader *l, dpl_info *out)
                        .parts = l->lanes,
                        .slot_bytes = l->slot_bytes,
                        .scratch_bytes = dpl_prepare_scratch(l),
-                       .index_bytes = s->index_bytes };
+                       .index_bytes = s->index_bytes,
+                       .index_use = s->index_use,
+                       .index_text = s->index_text };
 }
