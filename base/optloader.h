@@ -48,7 +48,7 @@
     { "max-pixels", 0, NULL, DPL_OPT_SIZE, offsetof(TYPE, M.max_pixels), 1, 0, NULL, "N",                                  \
       "larger pictures are refused [178956970]", NULL, 0 },                                                                \
     { "max-scans", 0, NULL, DPL_OPT_INT, offsetof(TYPE, M.max_scans), 1, 100000, NULL, "N",                                \
-      "progressive JPEGs with more scans are refused [256]", NULL, 0 },                                                    \
+      "progressive JPEGs with more scans are refused; above 10 megapixels, with proportionally fewer [256]", NULL, 0 },     \
     { "max-file-bytes", 0, NULL, DPL_OPT_SIZE, offsetof(TYPE, M.max_file_bytes), 1, 0, NULL, "BYTES",                      \
       "larger files are refused [512MiB]", NULL, 0 }
 /* clang-format on */

@@ -3,10 +3,11 @@
  *
  * When is a file bad, and when does it only get a warning? Bad: its entropy-coded data ends before
  * the last block, or a whole restart interval is lost (rows would be filled with gray), a component
- * has no scan, or a progressive file without an end marker lacks scans. A warning: anything else that libjpeg complains about, or only
- * the end marker missing. libjpeg sees damage only where it decodes, and behind a region it does
- * not; so as soon as there is a complaint, or no end marker, the picture is read to its last row,
- * and the verdict on such a file is the same for every region from the damage on. */
+ * has no scan, or a progressive file without an end marker lacks scans. A warning: anything else that
+ * libjpeg complains about, or only the end marker missing. libjpeg sees damage only where it decodes,
+ * and behind a region it does not; so as soon as there is a complaint, or no end marker, the picture
+ * is read to its last row, and the verdict on such a file is the same for every region from the
+ * damage on. */
 #include "loader/decode_jpeg.h"
 
 #include "base/alloc.h"
@@ -17,6 +18,8 @@
 #include <string.h>
 
 #include <jerror.h>
+
+enum { FULL_SCANS_PIXELS = 10000000, FEWEST_SCANS = 16 };
 
 static const JOCTET end_marker[2] = { 0xff, JPEG_EOI };
 
@@ -184,9 +187,37 @@ static int check_plausible(const dpl_jpeg *j, dpl_text *why)
                     j->pic->len, j->pic->width, j->pic->height);
 }
 
+/* Each scan visits every block, and costs next to no bytes when it says nothing new. Full max_scans are
+ * for pictures up to FULL_SCANS_PIXELS; above, scans times pixels stay within what that takes. Encoders
+ * write 3 to 15 scans, so FEWEST_SCANS are taken at any size. */
+static int allowed_scans(const dpl_picture *p)
+{
+    const uint64_t pixels = (uint64_t)p->width * (uint64_t)p->height;
+    const int max = p->limits.max_scans, fewest = max < FEWEST_SCANS ? max : FEWEST_SCANS;
+    int n = max;
+
+    if (pixels > FULL_SCANS_PIXELS) n = (int)((uint64_t)max * FULL_SCANS_PIXELS / pixels);
+    return n > fewest ? n : fewest;
+}
+
+static int check_scans(dpl_jpeg *j, dpl_text *why)
+{
+    const dpl_picture *p = j->pic;
+    const int max = allowed_scans(p);
+    const int scans = dpl_jpeg_count_scans(p->bytes, p->len, j->markers.scan_at, max, &j->ended);
+
+    if (scans <= max) return DPL_OK;
+    if (max == p->limits.max_scans)
+        return dpl_fail(why, DPL_EDATA, "JPEG with more than %d scans (max_scans)", max);
+    return dpl_fail(why, DPL_EDATA,
+                    "JPEG of %dx%d pixels with more than %d scans (max_scans %d, fewer above %d "
+                    "megapixels)",
+                    p->width, p->height, max, p->limits.max_scans, FULL_SCANS_PIXELS / 1000000);
+}
+
 static int check_header(dpl_jpeg *j, dpl_text *why)
 {
-    int err, scans;
+    int err;
     const dpl_picture *p = j->pic;
 
     if (j->c.data_precision != 8)
@@ -200,12 +231,7 @@ static int check_header(dpl_jpeg *j, dpl_text *why)
         j->ended = dpl_jpeg_has_end(p->bytes, p->len, j->markers.scan_at);
         return DPL_OK;
     }
-    scans =
-        dpl_jpeg_count_scans(p->bytes, p->len, j->markers.scan_at, p->limits.max_scans, &j->ended);
-    if (scans > p->limits.max_scans)
-        return dpl_fail(why, DPL_EDATA, "JPEG with more than %d scans (max_scans)",
-                        p->limits.max_scans);
-    return DPL_OK;
+    return check_scans(j, why);
 }
 
 int dpl_jpeg_begin(dpl_picture *p, dpl_text *why)
