@@ -6,7 +6,23 @@
 #include "trainer/run.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* Threads of oneDNN's OpenMP spin while they wait for each other, on the cores that loader threads and
+ * other programs need: on a busy machine a step then took three times as long. libgomp reads the
+ * policy when it is loaded, before main(), so the program sets it and starts over, once. A policy
+ * that the user chose stays; if /proc is not there, the default one does. */
+static void wait_without_spinning(char **argv)
+{
+#ifdef DPT_HAVE_DNNL
+    if (getenv("OMP_WAIT_POLICY") || setenv("OMP_WAIT_POLICY", "passive", 1)) return;
+    execv("/proc/self/exe", argv);
+#else
+    (void)argv;
+#endif
+}
 
 /* Options that only print. */
 static int prints_only(const dpt_cli *cli)
@@ -23,8 +39,10 @@ int main(int argc, char **argv)
     dpl_text why = { "" };
     dpt_report report;
     dpt_cli cli;
-    int helped = 0;
-    int rc = dpt_cli_parse(&cli, argc, argv, NULL, 0, stdout, &helped, &why);
+    int helped = 0, rc;
+
+    wait_without_spinning(argv);
+    rc = dpt_cli_parse(&cli, argc, argv, NULL, 0, stdout, &helped, &why);
 
     dpt_report_init(&report, &cli.opt);
     if (!rc && !helped && !prints_only(&cli)) {
