@@ -4,6 +4,7 @@
 #ifndef DPL_BASE_OPTLOADER_H
 #define DPL_BASE_OPTLOADER_H
 
+#include "base/optaugment.h"
 #include "base/optparse.h"
 #include "dpload.h"
 
@@ -34,13 +35,14 @@
     { "rotate", 0, NULL, DPL_OPT_DOUBLE, offsetof(TYPE, M.rotate), 0, 180, NULL, "DEGREES",                                \
       "rotate by a random angle up to DEGREES either way [0]", NULL, 0 },                                                  \
     { "rotate-filter", 0, NULL, DPL_OPT_CHOICE, offsetof(TYPE, M.rotate_filter), 0, 0, "bilinear|bicubic|nearest", "NAME", \
-      "bilinear or nearest [nearest]", NULL, 0 },                                                                          \
+      "of rotation, affine maps and --auto-augment: bilinear or nearest [nearest]", NULL, 0 },                                                                          \
     { "filter", 0, "interpolation", DPL_OPT_CHOICE, offsetof(TYPE, M.filter), 0, 0, "bilinear|bicubic", "NAME",            \
       "resize filter, antialiased: bilinear or bicubic [bilinear]", NULL, 0 },                                             \
     { "decode", 0, NULL, DPL_OPT_CHOICE, offsetof(TYPE, M.decode), 0, 0, "fast|exact", "MODE",                             \
       "fast, or exact = Pillow's pixels bit for bit; evaluation is always exact [fast]", NULL, 0 },                        \
     { "exif", 0, NULL, DPL_OPT_CHOICE, offsetof(TYPE, M.exif), 0, 0, "ignore|apply", "RULE",                               \
       "EXIF orientation: apply, or ignore as torchvision does [apply]", NULL, 0 },                                         \
+    DPL_AUGMENT_OPT_ROWS(TYPE, M),                                                                                             \
     { "max-bad", 0, NULL, DPL_OPT_SHARE, offsetof(TYPE, M.max_bad), 0, 1, NULL, "SHARE",                                   \
       "end when more than this share of the pictures is unusable, but allow 10; 0 = the first ends it [0.1%]", "Bad pictures", 0 }, \
     { "strict", 0, NULL, DPL_OPT_FLAG, offsetof(TYPE, M.strict), 0, 0, NULL, NULL,                                         \
@@ -51,6 +53,12 @@
       "progressive JPEGs with more scans are refused; above 10 megapixels, with proportionally fewer [256]", NULL, 0 },     \
     { "max-file-bytes", 0, NULL, DPL_OPT_SIZE, offsetof(TYPE, M.max_file_bytes), 1, 0, NULL, "BYTES",                      \
       "larger files are refused [512MiB]", NULL, 0 }
+/** Rows for what is loaded instead of a plain DIR. */
+#define DPL_SOURCE_OPT_ROWS(TYPE, M)                                                                                       \
+    { "list", 0, NULL, DPL_OPT_STRING, offsetof(TYPE, M.list), 0, 0, NULL, "FILE",                                         \
+      "load the pictures of a text file, a line each: path, tab, label;\nDIR may be left out: relative paths begin in the folder of FILE", "Data", 1 }, \
+    { "index", 0, NULL, DPL_OPT_STRING, offsetof(TYPE, M.index), 0, 0, NULL, "FILE",                                       \
+      "keep the listing of DIR in FILE, and use it as long as no folder changed [none]", NULL, 0 }
 /* clang-format on */
 
 #endif

@@ -23,6 +23,9 @@ typedef enum dpl_opt_type {
     DPL_OPT_DOUBLE, /* double within [min, max] */
     DPL_OPT_SHARE,  /* double: 0.001 or 0.1% */
     DPL_OPT_PAIR,   /* double[2]: "lo,hi", lo <= hi, both within [min, max] */
+    DPL_OPT_TWO,    /* double[2]: "x,y", each within [min, max] */
+    DPL_OPT_THREE,  /* double[3]: the same with three numbers */
+    DPL_OPT_FOUR,   /* double[4]: the same with four */
     DPL_OPT_STRING, /* const char *: points into argv or the environment */
     DPL_OPT_CHOICE  /* int: index in `choices` */
 } dpl_opt_type;

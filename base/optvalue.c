@@ -10,6 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
+enum { NUMBERS_MAX = 4 };
+
 static int in_limits(const dpl_opt *o, double v)
 {
     if (o->min == 0 && o->max == 0) return 1;
@@ -65,17 +67,36 @@ static int set_double(const dpl_opt *o, const char *text, double *out)
     return 0;
 }
 
-static int set_pair(const dpl_opt *o, const char *text, double out[2])
+/* How many numbers make a value of o; 1 unless it is a list. */
+static int numbers_of(const dpl_opt *o)
 {
-    const char *comma = strchr(text, ',');
-    char low[64];
-    double v[2];
+    switch (o->type) {
+    case DPL_OPT_PAIR:
+    case DPL_OPT_TWO: return 2;
+    case DPL_OPT_THREE: return 3;
+    case DPL_OPT_FOUR: return 4;
+    default: return 1;
+    }
+}
 
-    if (!comma || (size_t)(comma - text) >= sizeof low) return -1;
-    memcpy(low, text, (size_t)(comma - text));
-    low[comma - text] = 0;
-    if (set_double(o, low, &v[0]) || set_double(o, comma + 1, &v[1]) || v[0] > v[1]) return -1;
-    memcpy(out, v, sizeof v);
+/* Exactly as many numbers as o takes, between commas. */
+static int set_numbers(const dpl_opt *o, const char *text, double *out)
+{
+    const int n = numbers_of(o);
+    double v[NUMBERS_MAX];
+
+    for (int i = 0; i < n; i++) {
+        const size_t len = strcspn(text, ",");
+        char number[64];
+
+        if (len >= sizeof number || (text[len] == ',') != (i < n - 1)) return -1;
+        memcpy(number, text, len);
+        number[len] = 0;
+        if (set_double(o, number, &v[i])) return -1;
+        text += len + 1;
+    }
+    if (o->type == DPL_OPT_PAIR && v[0] > v[1]) return -1;
+    memcpy(out, v, (size_t)n * sizeof *v);
     return 0;
 }
 
@@ -115,7 +136,10 @@ int dpl_opt_set(const dpl_opt *o, void *values, const char *text)
     case DPL_OPT_SIZE: return set_uint64(o, text, at);
     case DPL_OPT_DOUBLE:
     case DPL_OPT_SHARE: return set_double(o, text, at);
-    case DPL_OPT_PAIR: return set_pair(o, text, at);
+    case DPL_OPT_PAIR:
+    case DPL_OPT_TWO:
+    case DPL_OPT_THREE:
+    case DPL_OPT_FOUR: return set_numbers(o, text, at);
     case DPL_OPT_STRING: *(const char **)at = text; return 0;
     case DPL_OPT_CHOICE: return set_choice(o->choices, text, at);
     }
@@ -167,6 +191,9 @@ void dpl_opt_expected(const dpl_opt *o, char *buf, size_t len)
         [DPL_OPT_DOUBLE] = "a number",
         [DPL_OPT_SHARE] = "a share like 0.05 or 5%",
         [DPL_OPT_PAIR] = "two numbers LO,HI (LO <= HI)",
+        [DPL_OPT_TWO] = "two numbers",
+        [DPL_OPT_THREE] = "three numbers",
+        [DPL_OPT_FOUR] = "four numbers",
         [DPL_OPT_STRING] = "a text",
     };
     char limits[2 * DPL_NUMBER_MAX + 16];
@@ -182,10 +209,23 @@ void dpl_opt_expected(const dpl_opt *o, char *buf, size_t len)
     snprintf(buf, len, "%s%s", kinds[o->type], limits);
 }
 
+static int format_numbers(const double *v, int n, char *buf, size_t len)
+{
+    char text[NUMBERS_MAX * DPL_NUMBER_MAX];
+    int used = 0;
+
+    for (int i = 0; i < n; i++) {
+        char number[DPL_NUMBER_MAX];
+
+        dpl_number_text(v[i], number, sizeof number);
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s%s", i ? "," : "", number);
+    }
+    return snprintf(buf, len, "%s", text);
+}
+
 int dpl_opt_format(const dpl_opt *o, const void *values, char *buf, size_t len)
 {
     const void *at = (const char *)values + o->offset;
-    char low[DPL_NUMBER_MAX], high[DPL_NUMBER_MAX];
     const char *word = "";
     size_t n;
 
@@ -198,9 +238,9 @@ int dpl_opt_format(const dpl_opt *o, const void *values, char *buf, size_t len)
     case DPL_OPT_DOUBLE:
     case DPL_OPT_SHARE: return dpl_number_text(*(const double *)at, buf, len);
     case DPL_OPT_PAIR:
-        dpl_number_text(((const double *)at)[0], low, sizeof low);
-        dpl_number_text(((const double *)at)[1], high, sizeof high);
-        return snprintf(buf, len, "%s,%s", low, high);
+    case DPL_OPT_TWO:
+    case DPL_OPT_THREE:
+    case DPL_OPT_FOUR: return format_numbers(at, numbers_of(o), buf, len);
     case DPL_OPT_STRING:
         word = *(const char *const *)at;
         return snprintf(buf, len, "%s", word ? word : "");

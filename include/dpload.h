@@ -53,7 +53,7 @@ DPL_API const char *dpl_status_text(int status);
 DPL_API const char *dpl_version(void);
 
 typedef enum dpl_recipe {
-    DPL_TRAIN = 0, /**< random resized crop, horizontal flip, rotation */
+    DPL_TRAIN = 0, /**< random crop, flips, rotation and the other augmentations */
     DPL_EVAL = 1   /**< resize the short side, centre crop; always exact */
 } dpl_recipe;
 
@@ -77,6 +77,16 @@ typedef enum dpl_decode_mode {
     DPL_DECODE_FAST = 0, /**< may decode at 1/2, 1/4, 1/8 size and resample with 16-bit weights */
     DPL_DECODE_EXACT = 1 /**< pixels equal Pillow's decode, crop and resize, bit for bit */
 } dpl_decode_mode;
+typedef enum dpl_crop {
+    DPL_CROP_RESIZED = 0, /**< a random box, resized: torchvision's RandomResizedCrop */
+    DPL_CROP_RANDOM = 1   /**< a window of the padded picture: torchvision's RandomCrop */
+} dpl_crop;
+typedef enum dpl_auto_augment {
+    DPL_AUGMENT_NONE = 0,
+    DPL_AUGMENT_RAND = 1,         /**< RandAugment */
+    DPL_AUGMENT_TRIVIAL_WIDE = 2, /**< TrivialAugmentWide */
+    DPL_AUGMENT_IMAGENET = 3      /**< AutoAugment, the policy learned on ImageNet */
+} dpl_auto_augment;
 typedef enum dpl_filter { DPL_BILINEAR = 0, DPL_BICUBIC = 1, DPL_NEAREST = 2 } dpl_filter;
 
 /** A caller's own source of samples. All three functions may be called from several threads at
@@ -104,10 +114,11 @@ typedef struct dpl_options {
     const char
         *path; /**< folder with one sub-folder per class; NULL with `source`, and mostly with `list`
                     [NULL] */
-    const char *list; /**< text file with one picture per line, `path<TAB>label`, instead of a folder of
+    const char
+        *list; /**< text file with one picture per line, `path<TAB>label`, instead of a folder of
                            classes; see below. With `path` too, relative paths begin there, else in
                            the list's folder [NULL] */
-    const dpl_source *source;   /**< the caller's own source instead of `path` and `list` [NULL] */
+    const dpl_source *source; /**< the caller's own source instead of `path` and `list` [NULL] */
     const char *index; /**< file that keeps the listing of `path` from one run to the next: used as
                             long as no folder of the tree changed, else (or when it is not there) the
                             folders are listed and the file is written. The samples are the same
@@ -145,7 +156,8 @@ typedef struct dpl_options {
     double ratio_min, ratio_max; /**< DPL_TRAIN: crop width / height, > 0 [3/4, 4/3] */
     double hflip;                /**< DPL_TRAIN: probability of a horizontal flip, 0..1 [0.5] */
     double rotate; /**< DPL_TRAIN: angle drawn from [-rotate, rotate] degrees, 0..180 [0] */
-    dpl_filter rotate_filter; /**< DPL_NEAREST or DPL_BILINEAR [DPL_NEAREST] */
+    dpl_filter rotate_filter; /**< of rotation, affine maps and the automatic policies: DPL_NEAREST
+                                   or DPL_BILINEAR [DPL_NEAREST] */
     dpl_filter
         filter; /**< resize filter, DPL_BILINEAR or DPL_BICUBIC, antialiased [DPL_BILINEAR] */
     dpl_decode_mode decode; /**< [DPL_DECODE_FAST]; DPL_EVAL is always exact */
@@ -171,6 +183,55 @@ typedef struct dpl_options {
     int max_scans;       /**< progressive JPEG: more scans are a bad sample; of a picture above 10
                               megapixels proportionally fewer, but up to 16 are always taken [256] */
     uint64_t max_file_bytes; /**< larger files are bad samples [512 MiB] */
+
+    /* --- more augmentation, DPL_TRAIN only: torchvision's transforms of these names on pictures of
+           Pillow, applied in this order after crop and horizontal flip; rotation follows the affine
+           map. Probabilities are 0..1, and 0 = off. docs/augment.md says how exact each one is. --- */
+
+    /* crop */
+    dpl_crop crop;   /**< [DPL_CROP_RESIZED] */
+    int crop_resize; /**< DPL_CROP_RANDOM: short side in pixels before the crop; 0 = as it is [0] */
+    /** DPL_CROP_RANDOM: pixels added on each side, 0..8192; more where that is still too small [0] */
+    int crop_padding;
+    /** Where padding, rotation and affine maps leave no picture: RGB levels, whole, 0..255 [0, 0, 0] */
+    double fill[3];
+    double vflip; /**< probability of a vertical flip [0] */
+
+    /* automatic policies */
+    dpl_auto_augment auto_augment; /**< [DPL_AUGMENT_NONE] */
+    int ra_ops;                    /**< DPL_AUGMENT_RAND: operations per picture, 0..16 [2] */
+    int ra_magnitude;              /**< DPL_AUGMENT_RAND: their strength, 0..30 [9] */
+
+    /* colour */
+    /** ColorJitter: brightness, contrast and saturation by a factor from 1 - v (at least 0) to 1 + v,
+     *  0..100; hue turned by -v to v of the circle, 0..0.5; in random order [0, 0, 0, 0] */
+    double color_jitter[4];
+    double grayscale;                      /**< probability of RandomGrayscale [0] */
+    double blur;                           /**< probability of GaussianBlur [0] */
+    int blur_kernel;                       /**< its width in pixels, odd, 1..127 [23] */
+    double blur_sigma_min, blur_sigma_max; /**< its sigma in pixels, 0 < min <= max [0.1, 2] */
+    double invert;                         /**< probability of RandomInvert [0] */
+    double posterize;                      /**< probability of RandomPosterize [0] */
+    int posterize_bits;                    /**< bits that it keeps, 0..8 [4] */
+    double solarize;                       /**< probability of RandomSolarize [0] */
+    double solarize_threshold;             /**< levels from it on are inverted, 0..256 [128] */
+    double sharpness;                      /**< probability of RandomAdjustSharpness [0] */
+    double sharpness_factor;               /**< 0 = smooth, 1 = unchanged, up to 100 [2] */
+    double autocontrast;                   /**< probability of RandomAutocontrast [0] */
+    double equalize;                       /**< probability of RandomEqualize [0] */
+
+    /* RandomAffine about the centre; off as long as all of it does nothing */
+    double affine_degrees;      /**< turned by -v to v degrees, 0..180 [0] */
+    double affine_translate[2]; /**< moved by up to these shares of width and height, 0..1 [0, 0] */
+    double affine_scale_min, affine_scale_max; /**< enlarged by, 0 < min <= max [1, 1] */
+    double affine_shear[2]; /**< sheared by -v to v degrees along x and y, 0..89 [0, 0] */
+
+    /* RandomErasing, after normalising */
+    double random_erase;                     /**< its probability [0] */
+    double erase_scale_min, erase_scale_max; /**< its area / picture area, at most 1 [0.02, 0.33] */
+    double erase_ratio_min, erase_ratio_max; /**< its height / width, > 0 [0.3, 3.3] */
+    /** What it writes: normalised RGB, 0 = the mean colour; DPL_UINT8: the nearest level [0, 0, 0] */
+    double erase_value[3];
 } dpl_options;
 
 /* The list file: lines end with LF or CRLF; empty lines and lines that begin with '#' are skipped (a

@@ -7,8 +7,8 @@
 #include "base/cpu.h"
 #include "base/thread.h"
 #include "loader/options.h"
+#include "loader/recipe.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,42 +18,22 @@ enum { BAD_AT_LEAST = 10 };
 /* Why this thread's last dpl_open() failed: there is no loader yet to hold it. */
 static _Thread_local dpl_text open_error;
 
-/* The resized short side of evaluation: 256 for 224, as the usual recipe. */
-static int default_resize(const dpl_options *o)
-{
-    const int side = o->width > o->height ? o->width : o->height;
-
-    return (int)lround(side * 256.0 / 224.0);
-}
-
 static void settle_recipe(dpl_loader *l)
 {
     const dpl_options *o = &l->opt;
-    const int fast = o->recipe == DPL_TRAIN && o->decode == DPL_DECODE_FAST;
 
-    l->recipe = (dpl_recipe_spec){ .train = o->recipe == DPL_TRAIN,
-                                   .width = o->width,
-                                   .height = o->height,
-                                   .resize = o->resize ? o->resize : default_resize(o),
-                                   .scale_min = o->scale_min,
-                                   .scale_max = o->scale_max,
-                                   .ratio_min = o->ratio_min,
-                                   .ratio_max = o->ratio_max,
-                                   .hflip = o->hflip,
-                                   .rotate = o->rotate,
-                                   .rotate_bilinear = o->rotate_filter == DPL_BILINEAR,
-                                   .filter = o->filter == DPL_BICUBIC ? DPL_RESAMPLE_BICUBIC
-                                                                      : DPL_RESAMPLE_BILINEAR,
-                                   .fast = fast };
+    dpl_recipe_make(&l->recipe, o);
     l->limits = (dpl_decode_limits){ .max_pixels = o->max_pixels,
                                      .max_scans = o->max_scans,
-                                     .exact = !fast,
+                                     .exact = !l->recipe.fast,
                                      .exif = o->exif,
                                      .strict = o->strict };
     for (int c = 0; c < 3; c++) {
         l->scale[c] = (float)(1 / (255.0 * (double)o->std[c]));
         l->bias[c] = (float)(-(double)o->mean[c] / (double)o->std[c]);
+        l->erase[c] = (float)o->erase_value[c];
     }
+    dpl_recipe_erase_levels(l->erase_level, o);
     l->picture_bytes =
         (size_t)o->width * (size_t)o->height * 3 * (o->dtype == DPL_FLOAT32 ? sizeof(float) : 1);
     dpl_kernels_select(&l->kernels, dpl_cpu_flags());

@@ -126,9 +126,11 @@ struct dpl_loader {
     dpl_decode_limits limits;
     dpl_kernels kernels;
     float scale[3], bias[3];
-    size_t picture_bytes; /* one picture as delivered */
-    dpl_lane *lane;       /* [lanes] */
-    int *weight;          /* [lanes] or NULL */
+    float erase[3];         /* what RandomErasing writes … */
+    uint8_t erase_level[3]; /* … and to uint8 pictures */
+    size_t picture_bytes;   /* one picture as delivered */
+    dpl_lane *lane;         /* [lanes] */
+    int *weight;            /* [lanes] or NULL */
     int lanes;
     dpl_slot *slot; /* [slots] */
     int slots;

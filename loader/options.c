@@ -3,6 +3,8 @@
  * is allowed. */
 #include "loader/options.h"
 
+#include "loader/recipe.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -41,6 +43,21 @@ static const dpl_options defaults = {
     .max_pixels = 178956970,
     .max_scans = 256,
     .max_file_bytes = UINT64_C(512) << 20,
+    .crop = DPL_CROP_RESIZED,
+    .ra_ops = 2,
+    .ra_magnitude = 9,
+    .blur_kernel = 23,
+    .blur_sigma_min = 0.1,
+    .blur_sigma_max = 2,
+    .posterize_bits = 4,
+    .solarize_threshold = 128,
+    .sharpness_factor = 2,
+    .affine_scale_min = 1,
+    .affine_scale_max = 1,
+    .erase_scale_min = 0.02,
+    .erase_scale_max = 0.33,
+    .erase_ratio_min = 0.3,
+    .erase_ratio_max = 3.3,
 };
 
 void dpl_options_init(dpl_options *opt, size_t size)
@@ -194,7 +211,7 @@ int dpl_options_check(const dpl_options *o, dpl_text *why)
     int err;
 
     if ((err = check_source(o, why)) || (err = check_ints(o, why)) || (err = check_enums(o, why)) ||
-        (err = check_numbers(o, why)))
+        (err = check_numbers(o, why)) || (err = dpl_recipe_check(o, why)))
         return err;
     return check_classes(o, why);
 }

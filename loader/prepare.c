@@ -55,6 +55,19 @@ int dpl_prepare_decode(dpl_worker *w, const void *file, size_t len, uint64_t epo
     return err;
 }
 
+/* The last step: after normalising, so that 0 is the mean colour. */
+static void erase(const dpl_loader *l, uint8_t *out, const dpl_rect *r)
+{
+    float *floats = (float *)(void *)out;
+
+    if (l->opt.dtype == DPL_UINT8)
+        dpl_erase_u8(out, l->opt.width, r, l->erase_level);
+    else if (l->opt.layout == DPL_NHWC)
+        dpl_erase_nhwc(floats, l->opt.width, r, l->erase);
+    else
+        dpl_erase_nchw(floats, l->opt.width, l->opt.height, r, l->erase);
+}
+
 /* Write the finished picture to out, as uint8 at once, as float by way of w->picture. */
 static int write_sample(dpl_worker *w, uint8_t *out, const dpl_plan *plan, const dpl_pixels *px)
 {
@@ -62,10 +75,12 @@ static int write_sample(dpl_worker *w, uint8_t *out, const dpl_plan *plan, const
     uint8_t *picture = w->picture ? w->picture : out;
     const int err = dpl_plan_apply(picture, plan, &l->recipe, px, &l->kernels, &w->scratch);
 
-    if (err || !w->picture) return err;
-    (l->opt.layout == DPL_NCHW ? l->kernels.normalize_nchw : l->kernels.normalize_nhwc)(
-        (float *)(void *)out, picture, (size_t)l->opt.width * (size_t)l->opt.height, l->scale,
-        l->bias);
+    if (err) return err;
+    if (w->picture)
+        (l->opt.layout == DPL_NCHW ? l->kernels.normalize_nchw : l->kernels.normalize_nhwc)(
+            (float *)(void *)out, picture, (size_t)l->opt.width * (size_t)l->opt.height, l->scale,
+            l->bias);
+    if (plan->erase.w) erase(l, out, &plan->erase);
     return DPL_OK;
 }
 
@@ -107,7 +122,11 @@ static size_t picture_pixels(const dpl_loader *l)
 
 static size_t keep_apply(const dpl_loader *l)
 {
-    return KEEP_APPLY + 2 * picture_pixels(l); /* a rotated picture is made in two steps */
+    const size_t blur =
+        l->recipe.blur > 0 ? dpl_blur_scratch(l->opt.width, l->opt.blur_kernel / 2) : 0;
+
+    /* a picture that is moved is made in two steps */
+    return KEEP_APPLY + 2 * picture_pixels(l) + 2 * blur * sizeof(float);
 }
 
 uint64_t dpl_prepare_scratch(const dpl_loader *l)
@@ -141,7 +160,7 @@ void dpl_prepare_trim(dpl_worker *w)
     const dpl_apply_scratch *sc = &w->scratch;
 
     dpl_decoder_trim(w->decoder, KEEP_DECODER);
-    if (sc->rows_cap + sc->image_cap + sc->taps_x.block_cap + sc->taps_y.block_cap >
+    if (sc->rows_cap + sc->image_cap + sc->blur_cap + sc->taps_x.block_cap + sc->taps_y.block_cap >
         keep_apply(w->loader))
         dpl_apply_scratch_free(&w->scratch);
     if (w->file_cap <= KEEP_FILE) return;

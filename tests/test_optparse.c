@@ -11,7 +11,7 @@
 typedef struct settings {
     int workers, batch, shuffle, verbose, filter;
     uint64_t seed, max_bytes;
-    double lr, share, scale[2];
+    double lr, share, scale[2], move[2], fill[3], jitter[4];
     const char *out;
 } settings;
 
@@ -35,6 +35,12 @@ static const dpl_opt table[] = {
       "share for validation [0]", NULL, 0 },
     { "scale", 0, NULL, DPL_OPT_PAIR, offsetof(settings, scale), 0.0001, 1, NULL, "LO,HI",
       "share of the area [0.08,1]", NULL, 0 },
+    { "move", 0, NULL, DPL_OPT_TWO, offsetof(settings, move), -1, 1, NULL, "X,Y", "shift [0,0]",
+      NULL, 0 },
+    { "fill", 0, NULL, DPL_OPT_THREE, offsetof(settings, fill), 0, 255, NULL, "R,G,B",
+      "colour [0,0,0]", NULL, 0 },
+    { "jitter", 0, NULL, DPL_OPT_FOUR, offsetof(settings, jitter), 0, 1, NULL, "B,C,S,H",
+      "strengths [0,0,0,0]", NULL, 0 },
     { "filter", 0, "interpolation", DPL_OPT_CHOICE, offsetof(settings, filter), 0, 0,
       "bilinear|bicubic|nearest", "NAME", "resize filter [bilinear]", NULL, 0 },
     { "out", 'o', NULL, DPL_OPT_STRING, offsetof(settings, out), 0, 0, NULL, "DIR", "run folder",
@@ -114,6 +120,7 @@ static void every_type_is_read(void **state)
 {
     const result r = accept("--workers 8 -b 32 --no-shuffle --seed 18446744073709551615 "
                             "--max-file-bytes 2GiB --lr 1e-3 --val-split 10% --scale 0.25,1 "
+                            "--move -0.5,1 --fill 1,2,255 --jitter .4,0,1,0.1 "
                             "--filter nearest -o runs -vv --verbose");
 
     (void)state;
@@ -125,6 +132,9 @@ static void every_type_is_read(void **state)
     assert_true(r.v.lr == 0.001);
     assert_true(r.v.share == 0.1);
     assert_true(r.v.scale[0] == 0.25 && r.v.scale[1] == 1);
+    assert_true(r.v.move[0] == -0.5 && r.v.move[1] == 1);
+    assert_true(r.v.fill[0] == 1 && r.v.fill[1] == 2 && r.v.fill[2] == 255);
+    assert_true(r.v.jitter[0] == 0.4 && r.v.jitter[2] == 1 && r.v.jitter[3] == 0.1);
     assert_int_equal(r.v.filter, 2);
     assert_string_equal(r.v.out, "runs");
     assert_int_equal(r.v.verbose, 3);
@@ -201,6 +211,12 @@ static void wrong_values_are_named_with_what_is_allowed(void **state)
                    "--scale 0.5: expected two numbers LO,HI (LO <= HI) from 0.0001 to 1");
     assert_refused("--scale 0,1",
                    "--scale 0,1: expected two numbers LO,HI (LO <= HI) from 0.0001 to 1");
+    assert_refused("--move 1", "--move 1: expected two numbers from -1 to 1");
+    assert_refused("--move 1,0,0", "--move 1,0,0: expected two numbers from -1 to 1");
+    assert_refused("--move 0,2", "--move 0,2: expected two numbers from -1 to 1");
+    assert_refused("--fill 1,2,", "--fill 1,2,: expected three numbers from 0 to 255");
+    assert_refused("--fill 1,,2", "--fill 1,,2: expected three numbers from 0 to 255");
+    assert_refused("--jitter 0,0,0", "--jitter 0,0,0: expected four numbers from 0 to 1");
     assert_refused("--filter lanczos", "--filter lanczos: expected bilinear, bicubic or nearest");
     assert_refused("--filter bi", "--filter bi: expected bilinear, bicubic or nearest");
 }
@@ -376,10 +392,12 @@ static void full_help_has_every_name_and_group(void **state)
 
 static void values_print_as_they_are_typed(void **state)
 {
-    static const char *const want[] = { "8",     "32",       "off",     "7",   "2048", "0.001",
-                                        "0.125", "0.0001,1", "bicubic", "a/b", "2" };
+    static const char *const want[] = { "8",           "32",      "off",      "7",      "2048",
+                                        "0.001",       "0.125",   "0.0001,1", "-1,0.5", "9,8,7",
+                                        "0.4,0,0,0.1", "bicubic", "a/b",      "2" };
     const result r = accept("-j 8 -b 32 --no-shuffle --seed 7 --max-file-bytes 2Ki --lr 1e-3 "
-                            "--val-split 12.5% --scale 1e-4,1 --filter bicubic --out a/b -vv");
+                            "--val-split 12.5% --scale 1e-4,1 --move -1,.5 --fill 9,8,7 "
+                            "--jitter .4,0,0,.1 --filter bicubic --out a/b -vv");
     char buf[64];
 
     (void)state;
@@ -387,9 +405,9 @@ static void values_print_as_they_are_typed(void **state)
         assert_int_equal(dpl_opt_format(&table[i], &r.v, buf, sizeof buf), strlen(want[i]));
         assert_string_equal(buf, want[i]);
     }
-    assert_int_equal(dpl_opt_format(&table[9], &r.v, buf, 2), 3); /* cut, as snprintf does */
+    assert_int_equal(dpl_opt_format(&table[12], &r.v, buf, 2), 3); /* cut, as snprintf does */
     assert_string_equal(buf, "a");
-    assert_int_equal(dpl_opt_format(&table[9], &(settings){ 0 }, buf, sizeof buf), 0);
+    assert_int_equal(dpl_opt_format(&table[12], &(settings){ 0 }, buf, sizeof buf), 0);
 }
 
 /* Whatever is typed ends in a value within its limits or in a message. */

@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MAX = 64 };
+enum { ROWS_MAX = 96 };
 
-static const dpl_opt loader_rows[] = { DPL_LOADER_OPT_ROWS(cli_options, loader), CLI_OPT_END };
+static const dpl_opt loader_rows[] = { DPL_SOURCE_OPT_ROWS(cli_options, loader),
+                                       DPL_LOADER_OPT_ROWS(cli_options, loader), CLI_OPT_END };
 
 static int is_listed(const char *const *names, const char *name)
 {
@@ -34,6 +35,24 @@ static void make_table(dpl_opt *table, const cli_command *c)
     table[n] = (dpl_opt)CLI_OPT_END;
 }
 
+/* DIR, or with a list also none. */
+static int take_dir(const cli_command *c, const cli_options *o, int n, char **operands,
+                    const char **dir, dpl_text *why)
+{
+    size_t len;
+
+    *dir = NULL;
+    if (!n && o->loader.list) return DPL_OK;
+    if (n != 1)
+        return dpl_fail(why, DPL_EINVAL, "%s: %s DIR (%s -h)",
+                        n ? "more than one folder" : "the folder is missing", c->program,
+                        c->program);
+    len = strlen(*operands);
+    while (len > 1 && (*operands)[len - 1] == '/') (*operands)[--len] = '\0';
+    *dir = *operands;
+    return DPL_OK;
+}
+
 int cli_parse(const cli_command *c, int argc, char **argv, cli_options *o, const char **dir,
               int *code)
 {
@@ -49,24 +68,16 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_options *o, const
     };
     dpl_text why = { "" };
     int operand, got;
-    size_t len;
 
     make_table(table, c);
     got = dpl_opt_parse(&spec, argc, argv, o, NULL, &operand, stdout, &why);
     *code = CLI_DONE;
     if (got == DPL_OPT_HELPED) return -1;
-    if (got == DPL_OPT_RUN && operand + 1 != argc) {
-        got = dpl_fail(&why, DPL_EINVAL, "%s: %s DIR (%s -h)",
-                       operand == argc ? "the folder is missing" : "more than one folder",
-                       c->program, c->program);
-    }
+    if (got == DPL_OPT_RUN) got = take_dir(c, o, argc - operand, argv + operand, dir, &why);
     if (got != DPL_OPT_RUN) {
         *code = cli_fail(got, why.s);
         return -1;
     }
-    len = strlen(argv[operand]);
-    while (len > 1 && argv[operand][len - 1] == '/') argv[operand][--len] = '\0';
-    *dir = argv[operand];
     if (o->size) o->loader.width = o->loader.height = o->size;
     return CLI_DONE;
 }
@@ -107,14 +118,15 @@ void cli_announce(const dpl_loader *l, const cli_options *o, FILE *out)
     fprintf(out,
             "%s: %" PRIu64 " pictures in %d classes; %s recipe, %d x %d %s %s; batch %d, loader "
             "threads %d, batches ahead %d, %s\n",
-            p->path, info.samples, info.classes, p->recipe == DPL_EVAL ? "eval" : "train", p->width,
-            p->height, p->dtype == DPL_FLOAT32 ? "float32" : "uint8",
-            p->layout == DPL_NCHW ? "NCHW" : "NHWC", p->batch, info.workers, info.prefetch,
-            p->devices ? p->devices : "cpu");
+            p->list ? p->list : p->path, info.samples, info.classes,
+            p->recipe == DPL_EVAL ? "eval" : "train", p->width, p->height,
+            p->dtype == DPL_FLOAT32 ? "float32" : "uint8", p->layout == DPL_NCHW ? "NCHW" : "NHWC",
+            p->batch, info.workers, info.prefetch, p->devices ? p->devices : "cpu");
     if (info.ignored_files) {
         fprintf(out, "%" PRIu64 " other files ignored, for example %s\n", info.ignored_files,
                 info.ignored_example ? info.ignored_example : "?");
     }
+    if (info.index_text) fprintf(out, "index %s\n", info.index_text);
     if (!o->verbose) return;
     fprintf(
         out,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dpload show: a sheet of pictures as training or evaluation sees them, each over its class's name. */
 #include "base/alloc.h"
+#include "base/optaugment.h"
 #include "tools/dpload_cli.h"
 #include "tools/font.h"
 #include "tools/png_write.h"
@@ -25,8 +26,24 @@ static const dpl_opt rows[] = {
     CLI_OPT_END,
 };
 static const char *const loader_rows[] = {
-    "workers",       "seed",   "shuffle", "val-split", "scale",   "ratio",  "hflip", "rotate",
-    "rotate-filter", "filter", "decode",  "exif",      "max-bad", "strict", NULL,
+    "list",
+    "index",
+    "workers",
+    "seed",
+    "shuffle",
+    "val-split",
+    "scale",
+    "ratio",
+    "hflip",
+    "rotate",
+    "rotate-filter",
+    "filter",
+    "decode",
+    "exif",
+    "max-bad",
+    "strict",
+    DPL_AUGMENT_OPT_NAMES,
+    NULL,
 };
 static const cli_command command = {
     .program = "dpload show",

@@ -58,7 +58,7 @@ typedef struct dpt_options {
     int print_config, version;
 } dpt_options;
 
-enum { DPT_CLI_MAX = 64 }; /* room for one flag per table row */
+enum { DPT_CLI_MAX = 128 }; /* room for one flag per table row */
 
 /** A parsed command line. */
 typedef struct dpt_cli {
