@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A message of bounded length that travels with a status code. The owner is the caller; writing one
- * never fails and never allocates. A text that does not fit ends in "...". */
+ * never fails and never allocates. A text that does not fit has "..." in its middle: the end, where the
+ * reason stands behind a long path, is kept. */
 #ifndef DPL_BASE_TEXT_H
 #define DPL_BASE_TEXT_H
 

@@ -109,30 +109,47 @@ static void failing_sets_the_text(void **state)
     dpl_text_prefix(NULL, "x");
 }
 
-static void long_texts_are_cut_visibly(void **state)
+/* t is a head of b's, dots, and this end. */
+static void cut_before(const dpl_text *t, const char *end)
 {
-    char big[2 * DPL_TEXT_MAX];
+    const char *dots = strstr(t->s, "b...b");
+
+    assert_int_equal(strlen(t->s), DPL_TEXT_MAX - 1);
+    assert_non_null(dots);
+    assert_true(dots - t->s > DPL_TEXT_MAX / 2);
+    assert_string_equal(t->s + DPL_TEXT_MAX - 1 - strlen(end), end);
+}
+
+/* A path of thousands of bytes must not push out what is wrong with it. */
+static void long_texts_are_cut_visibly_and_keep_their_end(void **state)
+{
+    char big[2 * DPL_TEXT_MAX], huge[20 * DPL_TEXT_MAX];
     dpl_text t;
 
     (void)state;
     memset(big, 'b', sizeof big - 1);
     big[sizeof big - 1] = 0;
-    dpl_fail(&t, DPL_EIO, "%s", big);
-    assert_int_equal(strlen(t.s), DPL_TEXT_MAX - 1);
-    assert_string_equal(t.s + DPL_TEXT_MAX - 5, "b...");
+    memset(huge, 'b', sizeof huge - 1);
+    huge[sizeof huge - 1] = 0;
+    dpl_fail(&t, DPL_EIO, "%s: File name too long", big);
+    cut_before(&t, "bbb: File name too long");
     big[DPL_TEXT_MAX] = 0; /* one byte too many */
     dpl_fail(&t, DPL_EIO, "%s", big);
-    assert_string_equal(t.s + DPL_TEXT_MAX - 5, "b...");
+    cut_before(&t, "bbb");
     big[DPL_TEXT_MAX - 1] = 0; /* fits exactly */
     dpl_fail(&t, DPL_EIO, "%s", big);
     assert_string_equal(t.s, big);
     dpl_text_prefix(&t, "pre");
-    assert_int_equal(strlen(t.s), DPL_TEXT_MAX - 1);
     assert_memory_equal(t.s, "pre: bbb", 8);
-    assert_string_equal(t.s + DPL_TEXT_MAX - 5, "b...");
+    cut_before(&t, "bbb");
     dpl_fail(&t, DPL_EIO, "short");
     dpl_text_prefix(&t, "%s", big);
-    assert_string_equal(t.s + DPL_TEXT_MAX - 5, "b...");
+    cut_before(&t, "bbb: short");
+    dpl_fail(&t, DPL_EIO, "%s", huge); /* more than is ever formatted */
+    cut_before(&t, "bbb");
+    dpl_fail(&t, DPL_EIO, "short");
+    dpl_text_prefix(&t, "%s", huge);
+    cut_before(&t, "bbb: short");
 }
 
 static void every_status_has_a_text_and_a_place(void **state)
@@ -238,7 +255,7 @@ int main(void)
         cmocka_unit_test(failed_growth_leaves_all_as_it_was),
         cmocka_unit_test(copies_of_strings),
         cmocka_unit_test(failing_sets_the_text),
-        cmocka_unit_test(long_texts_are_cut_visibly),
+        cmocka_unit_test(long_texts_are_cut_visibly_and_keep_their_end),
         cmocka_unit_test(every_status_has_a_text_and_a_place),
         cmocka_unit_test(clock_does_not_go_back),
         cmocka_unit_test(flags_are_what_the_kernel_says),
