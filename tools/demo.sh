@@ -12,9 +12,9 @@ make --no-print-directory config
 make --no-print-directory -j"$(nproc)" all
 mkdir -p "$folder"
 [ -d "$folder/pictures/train" ] || build/bin/drawset "$folder/pictures"
-echo "+ dptrain --workers 2 --batch 32 --size 64 --epochs 8 --lr 0.05 --sched cosine --warmup 1 $folder/pictures"
-build/bin/dptrain --workers 2 --batch 32 --size 64 --epochs 8 --lr 0.05 --sched cosine --warmup 1 \
-    --force --output "$folder/run" "$folder/pictures"
+set -- --workers 2 --batch 16 --size 64 --epochs 16 --lr 0.02 --sched cosine --warmup 1 --scale 0.5,1
+echo "+ build/bin/dptrain $* $folder/pictures"
+build/bin/dptrain "$@" --print-freq 20 --force --output "$folder/run" "$folder/pictures"
 top1=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "eval_top1") c = i } NR > 1 { v = $c } END { print v }' \
     "$folder/run/log.csv")
 echo
