@@ -87,7 +87,7 @@ test: $(TESTS) $(PROGS) ## build and run every test of this configuration
 	$(Q)BIN=$(abspath $(BIN)) LIB=$(abspath $(LIB)) tools/run_tests.sh $(TESTS)
 test-threads: $(THREAD_TESTS) $(PROGS) ## only the tests of what threads share (SAN=tsan)
 	$(Q)BIN=$(abspath $(BIN)) LIB=$(abspath $(LIB)) tools/run_tests.sh $(THREAD_TESTS)
-test-kernels: $(KERNEL_TESTS) ## only the tests of kernels (DPL_CPU=c)
+test-kernels: $(KERNEL_TESTS) ## only the tests of kernels (DPL_CPU=c or avx2)
 	$(Q)tools/run_tests.sh $(KERNEL_TESTS)
 fuzz: $(FUZZERS) ## build the fuzz targets (SAN=fuzz CC=clang)
 check: ## structure rules, headers alone, exported names, formatting, scripts
@@ -106,6 +106,7 @@ clean: ## remove the build folder
 # --- rules ---
 $B/%_avx2.o: EXTRA := -mavx2 -mfma -mbmi2
 $B/%_avx512.o: EXTRA := -mavx512f -mavx512bw -mavx512dq -mavx512vl
+$B/%_avx512vbmi.o: EXTRA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vbmi -mavx512vnni
 $B/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALLFLAGS) $(EXTRA) -MMD -MP -c $< -o $@

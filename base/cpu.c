@@ -20,6 +20,10 @@ static unsigned detect(void)
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
         flags |= DPL_CPU_AVX512;
     }
+    if (flags & DPL_CPU_AVX512 && __builtin_cpu_supports("avx512vbmi") &&
+        __builtin_cpu_supports("avx512vnni")) {
+        flags |= DPL_CPU_VBMI;
+    }
 #elif defined(__aarch64__)
     flags |= DPL_CPU_NEON; /* part of the base architecture */
 #endif
@@ -32,12 +36,14 @@ unsigned dpl_cpu_flags(void)
     unsigned mask = ~0U;
 
     if (level && !strcmp(level, "c")) mask = DPL_CPU_C;
-    if (level && !strcmp(level, "avx2")) mask = ~(unsigned)DPL_CPU_AVX512;
+    if (level && !strcmp(level, "avx2")) mask = ~(unsigned)(DPL_CPU_AVX512 | DPL_CPU_VBMI);
+    if (level && !strcmp(level, "avx512")) mask = ~(unsigned)DPL_CPU_VBMI;
     return detect() & mask;
 }
 
 const char *dpl_cpu_name(unsigned flags)
 {
+    if (flags & DPL_CPU_VBMI) return "avx512vbmi";
     if (flags & DPL_CPU_AVX512) return "avx512";
     if (flags & DPL_CPU_AVX2) return "avx2";
     if (flags & DPL_CPU_NEON) return "neon";

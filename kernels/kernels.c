@@ -31,6 +31,12 @@ void dpl_kernels_select(dpl_kernels *k, unsigned cpu)
                             .normalize_nchw = dpl_normalize_nchw_avx2,
                             .normalize_nhwc = dpl_normalize_nhwc_avx2 };
     }
+    if (cpu & DPL_CPU_VBMI) {
+        k->rows = dpl_resample_rows_avx512vbmi;
+        k->rows_fast = dpl_resample_rows_fast_avx512vbmi;
+        k->cols = dpl_resample_cols_avx512vbmi;
+        k->cols_fast = dpl_resample_cols_fast_avx512vbmi;
+    }
 #else
     (void)cpu;
 #endif

@@ -126,6 +126,24 @@ static void weigh16(int16_t *out, const int32_t *w, int n, int bits)
     if (shift) out[largest] = (int16_t)(out[largest] + (1 << bits) - sum);
 }
 
+/* Fill hi, lo, and weight16 with zeros. Four at a time (stride is a multiple): a vector for the
+ * compiler. */
+static void halve(dpl_taps *t)
+{
+    const size_t cells = (size_t)t->count * (size_t)t->stride;
+    for (size_t at = 0; at < cells; at += 4) {
+        const int32_t *w = t->weight + at;
+        int16_t hi[4], lo[4];
+        for (int i = 0; i < 4; i++) {
+            hi[i] = (int16_t)((w[i] + (1 << (HALF_BITS - 1))) >> HALF_BITS);
+            lo[i] = (int16_t)(w[i] - hi[i] * (1 << HALF_BITS));
+        }
+        memcpy(t->hi + at, hi, sizeof hi);
+        memcpy(t->lo + at, lo, sizeof lo);
+    }
+    memset(t->weight16, 0, cells * sizeof *t->weight16);
+}
+
 static int bits_for(int32_t largest)
 {
     int shift = 0;
@@ -148,13 +166,9 @@ int dpl_taps_make(dpl_taps *t, const dpl_axis *a)
         if (m > largest) largest = m;
     }
     t->bits16 = bits_for(largest);
+    halve(t);
     for (int k = 0; k < a->count; k++) {
         const size_t at = (size_t)k * (size_t)stride;
-        for (size_t i = at; i < at + (size_t)stride; i++) {
-            t->hi[i] = (int16_t)((t->weight[i] + (1 << (HALF_BITS - 1))) >> HALF_BITS);
-            t->lo[i] = (int16_t)(t->weight[i] - t->hi[i] * (1 << HALF_BITS));
-            t->weight16[i] = 0;
-        }
         weigh16(t->weight16 + at, t->weight + at, t->size[k], t->bits16);
     }
     return DPL_OK;

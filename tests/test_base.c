@@ -211,6 +211,9 @@ static void flags_are_what_the_kernel_says(void **state)
     assert_int_equal(!!(flags & DPL_CPU_AVX512),
                      cpuinfo_has("avx512f") && cpuinfo_has("avx512bw") && cpuinfo_has("avx512dq") &&
                          cpuinfo_has("avx512vl"));
+    assert_int_equal(!!(flags & DPL_CPU_VBMI), (flags & DPL_CPU_AVX512) &&
+                                                   cpuinfo_has("avx512vbmi") &&
+                                                   cpuinfo_has("avx512_vnni"));
     assert_int_equal(!!(flags & DPL_CPU_NEON), cpuinfo_has("asimd"));
     if (old) setenv("DPL_CPU", old, 1);
     free(old);
@@ -227,8 +230,10 @@ static void environment_masks_levels(void **state)
     setenv("DPL_CPU", "c", 1);
     assert_int_equal(dpl_cpu_flags(), DPL_CPU_C);
     setenv("DPL_CPU", "avx2", 1);
-    assert_int_equal(dpl_cpu_flags(), all & ~(unsigned)DPL_CPU_AVX512);
+    assert_int_equal(dpl_cpu_flags(), all & ~(unsigned)(DPL_CPU_AVX512 | DPL_CPU_VBMI));
     setenv("DPL_CPU", "avx512", 1);
+    assert_int_equal(dpl_cpu_flags(), all & ~(unsigned)DPL_CPU_VBMI);
+    setenv("DPL_CPU", "avx512vbmi", 1);
     assert_int_equal(dpl_cpu_flags(), all);
     if (old)
         setenv("DPL_CPU", old, 1);
