@@ -15,13 +15,14 @@ static const dpl_opt rows[] = {
     CLI_OPT_VERBOSE,
     CLI_OPT_END,
 };
-static const char *const loader_rows[] = { "workers",   "strict",         "max-pixels",
-                                           "max-scans", "max-file-bytes", NULL };
+static const char *const loader_rows[] = { "workers",        "strict", "max-pixels", "max-scans",
+                                           "max-file-bytes", "list",   "index",      NULL };
 static const cli_command command = {
     .program = "dpload check",
     .summary = "Decode every picture of DIR (of DIR/train and DIR/val) from its first row to its "
                "last, and list the bad ones: path, tab, reason. Exit code 3 when there are any.",
-    .examples = "dpload check imagenet\ndpload check --strict imagenet > bad.tsv\n",
+    .examples = "dpload check imagenet\ndpload check --strict imagenet > bad.tsv\n"
+                "dpload check --list val.txt\n",
     .own = rows,
     .loader = loader_rows,
 };
@@ -74,7 +75,7 @@ static int check_folder(const char *path, const cli_options *o, totals *t)
 
     opt.path = path;
     if ((err = dpl_open(&l, &opt))) return cli_fail(err, dpl_error_text(NULL));
-    if (o->verbose) {
+    if (o->verbose || o->loader.index) {
         cli_options say = *o;
 
         say.loader = opt;
@@ -126,11 +127,14 @@ int cli_check(int argc, char **argv)
     dpl_options_init(&o.loader, sizeof o.loader);
     if (cli_parse(&command, argc, argv, &o, &dir, &code)) return code;
     set_up(&o);
-    if (cli_has_both(dir)) {
+    if (!o.loader.list && cli_has_both(dir)) {
+        if (o.loader.index && o.subset != CLI_TRAIN && o.subset != CLI_VAL)
+            return cli_fail(DPL_EINVAL, "--index holds the listing of one folder: add --subset "
+                                        "train or --subset val");
         code = check_all(dir, &o, &t);
     } else if (o.subset == CLI_TRAIN || o.subset == CLI_VAL) {
         dpl_fail(&why, DPL_EINVAL, "--subset %s: %s has no train/ and val/",
-                 o.subset == CLI_VAL ? "val" : "train", dir);
+                 o.subset == CLI_VAL ? "val" : "train", o.loader.list ? o.loader.list : dir);
         return cli_fail(DPL_EINVAL, why.s);
     } else {
         code = check_folder(dir, &o, &t);

@@ -63,21 +63,23 @@ typedef struct cli_command {
         *loader; /* names of the loader's rows it takes, NULL at the end; NULL = all */
 } cli_command;
 
-/** Parse; options start from o. *dir is the one operand, without slashes at its end.
+/** Parse; options start from o. *dir is the one operand, without slashes at its end;
+ *  NULL when it is left out, as it may be with a list.
  *  @return CLI_DONE to go on, else *code is what to exit with (0 after -h) */
 int cli_parse(const cli_command *c, int argc, char **argv, cli_options *o, const char **dir,
               int *code);
 
 /** The folder that a loader is opened on. */
 typedef struct cli_data {
-    char *path;
+    char *path;     /* NULL: a list without a folder */
     char **classes; /* of train/ when path is val/, so that labels mean the same; else NULL */
     int n_classes;
 } cli_data;
 
 /** 1 when dir holds train/ and val/. */
 int cli_has_both(const char *dir);
-/** Choose by o->subset, else by recipe, and set path, classes and subset of o->loader.
+/** Choose by o->subset, else by recipe, and set path, classes and subset of o->loader. dir may be NULL
+ *  with a list.
  *  @return DPL_OK, DPL_EINVAL, DPL_EIO, DPL_ENOMEM */
 int cli_data_choose(cli_data *d, const char *dir, cli_options *o, dpl_text *why);
 void cli_data_free(cli_data *d);

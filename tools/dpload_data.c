@@ -84,22 +84,21 @@ static int choose_folder(cli_data *d, const char *dir, cli_options *o, dpl_text 
     return err;
 }
 
-/* DIR with the class folders in it */
-static int choose_share(cli_data *d, const char *dir, cli_options *o, dpl_text *why)
+/* A folder with the class folders in it, or a list: all of it, or a share. name: for messages. */
+static int choose_share(const char *name, cli_options *o, dpl_text *why)
 {
     if (!(o->loader.val_split > 0) && (o->subset == CLI_TRAIN || o->subset == CLI_VAL)) {
         return dpl_fail(
             why, DPL_EINVAL,
             "--subset %s: %s has no train/ and val/; --val-split 10%% sets a share apart",
-            o->subset == CLI_VAL ? "val" : "train", dir);
+            o->subset == CLI_VAL ? "val" : "train", name);
     }
     if (o->subset == CLI_AUTO && o->loader.val_split > 0) {
         o->subset = o->loader.recipe == DPL_EVAL ? CLI_VAL : CLI_TRAIN;
     }
     if (o->subset == CLI_TRAIN) o->loader.subset = DPL_SUBSET_TRAIN;
     if (o->subset == CLI_VAL) o->loader.subset = DPL_SUBSET_VAL;
-    d->path = dpl_strdup(dir);
-    return d->path ? DPL_OK : dpl_fail(why, DPL_ENOMEM, "out of memory");
+    return DPL_OK;
 }
 
 int cli_data_choose(cli_data *d, const char *dir, cli_options *o, dpl_text *why)
@@ -107,7 +106,13 @@ int cli_data_choose(cli_data *d, const char *dir, cli_options *o, dpl_text *why)
     int err;
 
     *d = (cli_data){ NULL, NULL, 0 };
-    err = cli_has_both(dir) ? choose_folder(d, dir, o, why) : choose_share(d, dir, o, why);
+    if (!o->loader.list && cli_has_both(dir)) {
+        err = choose_folder(d, dir, o, why);
+    } else {
+        err = choose_share(o->loader.list ? o->loader.list : dir, o, why);
+        if (!err && dir && !(d->path = dpl_strdup(dir)))
+            err = dpl_fail(why, DPL_ENOMEM, "out of memory");
+    }
     o->loader.path = d->path;
     o->loader.classes = (const char *const *)d->classes;
     o->loader.n_classes = d->n_classes;

@@ -150,6 +150,8 @@ static void json_settings(dpl_json *j, const bench_result *r, const cli_options 
 
     dpl_json_string(j, "version", dpl_version());
     dpl_json_string(j, "path", p->path);
+    if (p->list) dpl_json_string(j, "list", p->list);
+    if (r->info.index_text) dpl_json_string(j, "index", r->info.index_text);
     dpl_json_string(j, "recipe", p->recipe == DPL_EVAL ? "eval" : "train");
     dpl_json_uint(j, "samples", r->info.samples);
     dpl_json_int(j, "classes", r->info.classes);
