@@ -162,7 +162,7 @@ static void imagenet_applies_halves_by_their_chance(void **state)
 {
     enum { N = 20000 };
     double want = 0;
-    int ops = 0;
+    int ops = 0, turned = 0, right = 0;
     dpl_recipe_spec s = plain_spec();
 
     (void)state;
@@ -170,7 +170,15 @@ static void imagenet_applies_halves_by_their_chance(void **state)
     for (int i = 0; i < DPL_IMAGENET_PAIRS; i++)
         want += dpl_policy_imagenet(i)[0].p + dpl_policy_imagenet(i)[1].p;
     want /= 2 * DPL_IMAGENET_PAIRS;
-    for (uint64_t i = 0; i < N; i++) ops += draw(&s, i).ops.n;
+    for (uint64_t i = 0; i < N; i++) {
+        const dpl_plan p = draw(&s, i);
+        ops += p.ops.n;
+        for (int k = 0; k < p.ops.n; k++) {
+            turned += p.ops.op[k].kind == DPL_OP_ROTATE;
+            right += p.ops.op[k].kind == DPL_OP_ROTATE && p.ops.op[k].value < 0;
+        }
+    }
+    assert_true(near((double)right / turned, 0.5, turned));
     assert_true(near(ops / (2.0 * N), want, 2 * N));
 }
 
@@ -210,6 +218,29 @@ static void jitter_draws_every_order(void **state)
     assert_true(near((double)dark / N, 0.25, N));
     s.color_jitter[1] = s.color_jitter[3] = 0; /* off: left out, and no factor drawn */
     assert_int_equal(draw(&s, 3).ops.n, 2);
+}
+
+static void erased_boxes_match_torchvision(void **state)
+{
+    FILE *f = test_data_open("tests/data/ops_erase.txt");
+    char line[256];
+    int cases = 0;
+
+    (void)state;
+    for (; test_data_line(f, line); cases++) {
+        dpl_recipe_spec s = plain_spec();
+        int w, h;
+        double area, ratio;
+        assert_int_equal(
+            sscanf(line, "%d %d %lf %lf %d %d", &s.width, &s.height, &area, &ratio, &w, &h), 6);
+        s.erase = 1;
+        s.erase_scale_min = s.erase_scale_max = area;
+        s.erase_ratio_min = s.erase_ratio_max = ratio;
+        const dpl_rect r = draw(&s, (uint64_t)cases).erase;
+        if (r.w != w || r.h != h) fail_msg("%d x %d: %s", r.w, r.h, line);
+    }
+    fclose(f);
+    assert_int_equal(cases, 200);
 }
 
 /* Boxes of torchvision's RandomErasing: inside, of the area and shape asked for. */
@@ -323,6 +354,7 @@ int main(void)
         cmocka_unit_test(policies_draw_evenly),
         cmocka_unit_test(imagenet_applies_halves_by_their_chance),
         cmocka_unit_test(jitter_draws_every_order),
+        cmocka_unit_test(erased_boxes_match_torchvision),
         cmocka_unit_test(erased_boxes_have_the_area_asked_for),
         cmocka_unit_test(padded_crops_reach_every_place),
         cmocka_unit_test(later_transforms_do_not_move_earlier_draws),

@@ -8,8 +8,9 @@ pictures are those of make_augment.py; results are CRC-32, or the bytes in hexad
 import random
 
 import numpy as np
+import torch
 from make_augment import crc, picture, side
-from torchvision.transforms import InterpolationMode, autoaugment
+from torchvision.transforms import InterpolationMode, RandomErasing, autoaugment
 from torchvision.transforms import functional as F
 
 # As enum dpl_op_kind (augment/ops.h) and enum dpl_policy_name (augment/policy.h) number them.
@@ -155,6 +156,20 @@ def crop_cases(out, rnd):
         print(w, h, i, pad, *fill, left, top, tw, th, hf, vf, crc(im), file=out)
 
 
+def erase_cases(out, rnd):
+    """Size of RandomErasing's box for a given area and ratio; 0 0 = not smaller than the picture."""
+    out.write("# w h  area ratio  box w h\n")
+    for i in range(200):
+        w, h = rnd.choice([(224, 224), (32, 32), (rnd.randint(1, 300), rnd.randint(1, 300))])
+        area = rnd.choice([1.0, rnd.uniform(0.02, 0.33), rnd.uniform(0.02, 0.33)])
+        ratio = rnd.choice([0.3, 3.3, rnd.uniform(0.3, 3.3), rnd.uniform(0.3, 3.3)])
+        pic = torch.zeros(3, h, w)
+        _, _, bh, bw, v = RandomErasing.get_params(pic, (area, area), (ratio, ratio), [0.0])
+        if v is pic:  # ten tries failed
+            bh = bw = 0
+        print(w, h, repr(area), repr(ratio), bw, bh, file=out)
+
+
 def blur_cases(out, rnd):
     """Not bit-equal: the bytes."""
     out.write("# w h seed  kernel sigma  bytes\n")
@@ -168,7 +183,7 @@ def blur_cases(out, rnd):
 
 def main():
     for make in (color_cases, jitter_cases, affine_cases, policy_cases, magnitude_cases, translate_cases, imagenet_cases,
-                 crop_cases, blur_cases):
+                 crop_cases, erase_cases, blur_cases):
         name = make.__name__.removesuffix("_cases")
         with open(f"tests/data/ops_{name}.txt", "w", encoding="ascii") as out:
             make(out, random.Random(name))
