@@ -241,8 +241,9 @@ typedef struct dpl_options {
  * without a tab among lines with one is an error. What a label means is one rule for the whole list:
  *   with `classes`:     names of classes, when every label is one; else indices 0..n_classes-1, when
  *                       every label is a decimal number without leading zeros
- *   without `classes`:  indices, when every label is such a number: classes are 0..the largest; else
- *                       names: classes are the different labels, sorted byte-wise
+ *   without `classes`:  indices, when every label is such a number (0..1048575): classes are
+ *                       0..the largest; else names: classes are the different labels, sorted
+ *                       byte-wise
  * Any other line is DPL_EDATA, and dpl_error_text(NULL) names its number. Order and number of lines
  * are free, the same path may come twice. Files are not looked at before they are read: one that is
  * missing is a bad sample. */

@@ -55,7 +55,7 @@ int dpl_labels_add(dpl_labels *l, const char *label, uint64_t line, uint32_t *pl
     if (2 * l->text.count >= l->slots && (err = grow_slots(l))) return err;
     slot = slot_of(l, label);
     if (!*slot) {
-        if (l->text.count >= DPL_LIST_CLASSES_MAX) return DPL_ENOTSUP;
+        if (l->text.count >= DPL_LIST_NAMES_MAX) return DPL_ENOTSUP;
         if (dpl_grow((void **)&l->line, &l->line_cap, (size_t)l->text.count + 1, sizeof *l->line))
             return DPL_ENOMEM;
         if ((err = dpl_name_list_add(&l->text, "", label))) return err;
@@ -66,18 +66,18 @@ int dpl_labels_add(dpl_labels *l, const char *label, uint64_t line, uint32_t *pl
     return DPL_OK;
 }
 
-/* A decimal number without leading zeros: its value, at most DPL_LIST_CLASSES_MAX; else -1. */
+/* A decimal number without leading zeros: its value, at most INT32_MAX; else -1. */
 static int32_t index_of(const char *s)
 {
-    int32_t v = 0;
+    int64_t v = 0;
 
     if (!*s || (s[0] == '0' && s[1])) return -1;
     for (; *s; s++) {
         if (*s < '0' || *s > '9') return -1;
         v = v * 10 + (*s - '0');
-        if (v > DPL_LIST_CLASSES_MAX) v = DPL_LIST_CLASSES_MAX;
+        if (v > INT32_MAX) v = INT32_MAX;
     }
-    return v;
+    return (int32_t)v;
 }
 
 /* Are all labels indices? bad: the first that is none. */
@@ -152,7 +152,7 @@ static int settle_known(dpl_labels *l, dpl_name_list *titles, const char *name,
 static int settle_indices(const dpl_labels *l, dpl_name_list *titles, const char *name,
                           dpl_text *why)
 {
-    int err = check_range(l, DPL_LIST_CLASSES_MAX, name, why);
+    int err = check_range(l, DPL_LIST_INDEX_MAX + 1, name, why);
     int32_t most = -1;
 
     for (uint64_t k = 0; !err && k < l->text.count; k++)

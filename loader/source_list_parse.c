@@ -29,7 +29,7 @@ static int no_room(const parse *p, int err)
 {
     if (err == DPL_ENOTSUP)
         return dpl_fail(p->why, err, "%s:%llu: more than %d different labels", p->name,
-                        (unsigned long long)p->line, DPL_LIST_CLASSES_MAX);
+                        (unsigned long long)p->line, DPL_LIST_NAMES_MAX);
     return dpl_fail(p->why, err, "%s: no memory for the list", p->name);
 }
 

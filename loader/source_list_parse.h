@@ -13,7 +13,12 @@
 extern "C" {
 #endif
 
-enum { DPL_LIST_CLASSES_MAX = 1 << 24, DPL_LIST_PATH_MAX = 4095 /* what the kernel takes */ };
+enum {
+    DPL_LIST_NAMES_MAX = 1 << 24, /* different labels */
+    DPL_LIST_INDEX_MAX =
+        (1 << 20) - 1,       /* without given classes: a slip must not make 10^9 of them */
+    DPL_LIST_PATH_MAX = 4095 /* what the kernel takes */
+};
 
 /** Starts zeroed. */
 typedef struct dpl_list {

@@ -132,7 +132,7 @@ static void labels_that_are_all_numbers_are_indices(void **state)
     gives("a\t3\nb\t1\n", "3:a;1:b;|0,1,2,3,");
     gives("a\t 1 \nb\t0  \n", "1:a;0:b;|0,1,"); /* blanks around a label do not count */
     gives("a\t10\nb\t9\n", "10:a;9:b;|0,1,2,3,4,5,6,7,8,9,10,");
-    refuses("a\t0\nb\t16777216\n", "l.txt:2: label 16777216: expected 0..16777215");
+    refuses("a\t0\nb\t1048576\n", "l.txt:2: label 1048576: expected 0..1048575");
     refuses("a\t0\nb\t99999999999999999999\n", "l.txt:2: label 99999999999999999999: expected 0..");
 }
 

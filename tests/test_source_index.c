@@ -285,13 +285,13 @@ static void every_change_is_noticed(void **state)
         void (*change)(int k);
         const char *says;
     } kinds[] = {
-        { add_file, ": a/ changed" },
-        { remove_file, ": a/ changed" },
-        { rename_file, ": a/sub/deep/ changed" },
-        { rename_class, ": . changed" },
-        { add_class, ": . changed" },
-        { add_behind_link, ": q/in/ changed" },
-        { add_and_set_time_back, ": z/ changed" },
+        { add_file, ": a/ changed;" },
+        { remove_file, ": a/ changed;" },
+        { rename_file, ": a/sub/deep/ changed;" },
+        { rename_class, ": . changed;" },
+        { add_class, ": . changed;" },
+        { add_behind_link, ": q/in/ changed;" },
+        { add_and_set_time_back, ": z/ changed;" },
     };
 
     (void)state;
