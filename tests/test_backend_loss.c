@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cross-entropy, its gradient and the top-1 / top-5 counts; finding backends; the arena's plan. */
+#include "tests/augment_picture.h"
 #include "tests/testutil.h"
 
 #include "base/rng.h"
@@ -13,10 +14,10 @@
 
 static dpt_sums sums_of(const float *logits, const int32_t *labels, int n, int classes)
 {
-    dpt_sums s;
+    dpt_step s = { .labels = labels, .n = n, .grad_scale = 1 };
 
-    dpt_loss(logits, labels, n, classes, 1, NULL, &s);
-    return s;
+    dpt_loss(logits, &s, classes, NULL);
+    return s.sums;
 }
 
 static void equal_logits_cost_the_log_of_the_classes(void **state)
@@ -72,12 +73,86 @@ static void gradient_is_softmax_minus_one_hot(void **state)
     float x[2 * 3] = { 0, (float)0.6931471805599453, (float)1.0986122886681098, 5, 5, 5 };
     const int32_t labels[2] = { 1, 0 }; /* softmax of the first row: 1/6, 2/6, 3/6 */
     const double want[6] = { 1 / 6., 2 / 6. - 1, 3 / 6., 1 / 3. - 1, 1 / 3., 1 / 3. };
-    dpt_sums s;
+    dpt_step s = { .labels = labels, .n = 2, .grad_scale = 0.25 };
 
     (void)state;
-    dpt_loss(x, labels, 2, 3, 0.25, x, &s); /* in place */
-    assert_true(fabs(s.loss - log(3) - log(3)) < 1e-6);
+    dpt_loss(x, &s, 3, x); /* in place */
+    assert_true(fabs(s.sums.loss - log(3) - log(3)) < 1e-6);
     for (int i = 0; i < 6; i++) assert_true(fabs(x[i] - 0.25 * want[i]) < 1e-7);
+}
+
+/* Loss and gradient of soft labels as torch.nn.functional.cross_entropy gives them for probabilities. */
+static void soft_labels_match_torch(void **state)
+{
+    FILE *f = test_data_open("tests/data/mix_loss.txt");
+    char line[256];
+    int cases = 0;
+
+    (void)state;
+    for (; test_data_line(f, line); cases++) {
+        float x[7], grad[7], mix;
+        double want[7], loss, v;
+        int classes, hit, l1, l2;
+        int32_t label, label2;
+        dpt_step s = { .labels = &label, .labels2 = &label2, .mix = &mix, .n = 1 };
+
+        assert_int_equal(sscanf(line, "%d %d %d %f %d %lf", &classes, &l1, &l2, &mix, &hit, &loss),
+                         6);
+        for (int j = 0; j < classes; j++) {
+            assert_true(test_data_line(f, line));
+            assert_int_equal(sscanf(line, "%lf %lf", &v, &want[j]), 2);
+            x[j] = (float)v;
+        }
+        label = l1;
+        label2 = l2;
+        s.grad_scale = 0.5;
+        dpt_loss(x, &s, classes, grad);
+        assert_true(fabs(s.sums.loss - loss) < 1e-12 * (1 + loss));
+        assert_int_equal(s.sums.top1, hit);
+        for (int j = 0; j < classes; j++) assert_true(fabs(grad[j] - 0.5 * want[j]) < 1e-7);
+    }
+    fclose(f);
+    assert_int_equal(cases, 40);
+}
+
+/* A label of weight 1 is the hard one, bit for bit, whatever the other class is. */
+static void weight_one_is_the_hard_label(void **state)
+{
+    const float x[2 * 3] = { 0.3F, -1.7F, 2.9F, 1, INFINITY, 2 }, mix[2] = { 1, 1 };
+    const int32_t labels[2] = { 2, 0 }, labels2[2] = { 0, 1 };
+    float grad[6], grad_soft[6];
+    dpt_step hard = { .labels = labels, .n = 2, .grad_scale = 0.1 }, soft = hard;
+
+    (void)state;
+    soft.labels2 = labels2;
+    soft.mix = mix;
+    dpt_loss(x, &hard, 3, grad);
+    dpt_loss(x, &soft, 3, grad_soft);
+    assert_memory_equal(grad, grad_soft, sizeof grad);
+    assert_memory_equal(&hard.sums, &soft.sums, sizeof hard.sums);
+}
+
+static void bad_soft_labels_are_named(void **state)
+{
+    const int32_t good[2] = { 0, 9 }, bad[2] = { 0, -1 };
+    const float weights[3][2] = { { 0, 1 }, { 0.5F, 1.5F }, { 0.5F, NAN } };
+    dpt_step s = { .labels = good, .labels2 = good, .mix = weights[0], .n = 2 };
+    dpl_text why;
+
+    (void)state;
+    assert_int_equal(dpt_loss_check_step(&s, 2, 10, &why), DPL_OK);
+    for (int k = 1; k < 3; k++) {
+        s.mix = weights[k];
+        assert_int_equal(dpt_loss_check_step(&s, 2, 10, &why), DPL_EINVAL);
+        assert_non_null(strstr(why.s, "sample 1 of the batch has label weight"));
+    }
+    s.mix = weights[0];
+    s.labels2 = bad;
+    assert_int_equal(dpt_loss_check_step(&s, 2, 10, &why), DPL_EINVAL);
+    assert_non_null(strstr(why.s, "label -1"));
+    s.labels2 = NULL; /* no soft labels: mix is not read */
+    s.mix = NULL;
+    assert_int_equal(dpt_loss_check_step(&s, 2, 10, &why), DPL_OK);
 }
 
 static void nan_comes_through_and_is_never_a_hit(void **state)
@@ -85,10 +160,12 @@ static void nan_comes_through_and_is_never_a_hit(void **state)
     const float label_is_nan[4] = { 1, NAN, 2, 3 }, other_is_nan[4] = { 1, NAN, 2, 3 };
     const int32_t one = 1, three = 3;
     float grad[4];
+    dpt_step step = { .labels = &one, .n = 1, .grad_scale = 1 };
     dpt_sums s;
 
     (void)state;
-    dpt_loss(label_is_nan, &one, 1, 4, 1, grad, &s);
+    dpt_loss(label_is_nan, &step, 4, grad);
+    s = step.sums;
     assert_true(isnan(s.loss));
     for (int j = 0; j < 4; j++) assert_true(isnan(grad[j]));
     assert_int_equal(s.top1 + s.top5, 0);
@@ -222,6 +299,9 @@ int main(void)
         cmocka_unit_test(fewer_than_five_classes_are_all_in_the_top_five),
         cmocka_unit_test(huge_logits_neither_overflow_nor_vanish),
         cmocka_unit_test(gradient_is_softmax_minus_one_hot),
+        cmocka_unit_test(soft_labels_match_torch),
+        cmocka_unit_test(weight_one_is_the_hard_label),
+        cmocka_unit_test(bad_soft_labels_are_named),
         cmocka_unit_test(nan_comes_through_and_is_never_a_hit),
         cmocka_unit_test(bad_labels_and_counts_are_named),
         cmocka_unit_test(one_value_that_is_not_finite_is_found),

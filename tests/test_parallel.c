@@ -33,7 +33,8 @@ typedef struct model {
 } model;
 
 static float pixels[BATCH * FAKE_PIXELS];
-static int32_t labels[BATCH];
+static int32_t labels[BATCH], labels2[BATCH];
+static float mix[BATCH];
 
 /* Whole pixels 0..3, labels 0..7, weights in steps of 1/8. */
 static void linear_start(model *m)
@@ -58,7 +59,9 @@ static void set_parts(dpt_team_part *part, const split *s, const float *data, si
     int at = 0;
 
     for (int r = 0; r < s->replicas; r++) {
-        part[r] = (dpt_team_part){ data + (size_t)at * sample, labels + at, s->n[r] };
+        part[r] = (dpt_team_part){ .pixels = data + (size_t)at * sample,
+                                   .labels = labels + at,
+                                   .n = s->n[r] };
         at += s->n[r];
     }
     assert_int_equal(at, BATCH);
@@ -266,8 +269,21 @@ static void threads_are_shared_out(void **state)
     dpt_team_destroy(&t);
 }
 
+/* Give every part its soft labels: another weight for each sample. */
+static void soften(dpt_team_part *part, const split *s)
+{
+    for (int i = 0; i < BATCH; i++) {
+        labels2[i] = (i + 1) % 3;
+        mix[i] = (float)i / BATCH;
+    }
+    for (int r = 0, at = 0; r < s->replicas; at += s->n[r++]) {
+        part[r].labels2 = labels2 + at;
+        part[r].mix = mix + at;
+    }
+}
+
 /* Ten steps of tinynet on the reference backend. @return params, to be freed; loss[10] */
-static float *train_tinynet(const split *s, double *loss, size_t *floats)
+static float *train_tinynet(const split *s, int soft, double *loss, size_t *floats)
 {
     const dpt_sgd sgd = { .lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4 };
     static float data[BATCH * NET_PIXELS];
@@ -300,6 +316,7 @@ static float *train_tinynet(const split *s, double *loss, size_t *floats)
         fail_msg("%s", why.s);
     }
     set_parts(part, s, data, NET_PIXELS);
+    if (soft) soften(part, s);
     for (int step = 0; step < 10; step++) {
         dpt_sgd now = sgd;
         dpt_sums sums;
@@ -314,19 +331,16 @@ static float *train_tinynet(const split *s, double *loss, size_t *floats)
     return params;
 }
 
-static void replicas_train_like_one_device(void **state)
+static void compare_splits(int soft, double *one, double *many, float **params)
 {
     static const int compared[] = { 1, 2, 3, 6 }; /* 2, 2 uneven, 3 and 8 replicas */
-    double one[10], many[10], again[10];
     size_t floats;
-    float *params = NULL, *repeated;
 
-    (void)state;
-    free(train_tinynet(&splits[0], one, &floats));
+    free(train_tinynet(&splits[0], soft, one, &floats));
     assert_true(one[9] < 0.999 * one[0]); /* it learns */
     for (int k = 0; k < 4; k++) {
-        free(params);
-        params = train_tinynet(&splits[compared[k]], many, &floats);
+        free(*params);
+        *params = train_tinynet(&splits[compared[k]], soft, many, &floats);
         for (int i = 0; i < 10; i++) {
             if (!(fabs(many[i] - one[i]) <= 1e-5 * one[i])) {
                 fail_msg("split %d, step %d: loss %.9g, one device %.9g", compared[k], i, many[i],
@@ -334,11 +348,34 @@ static void replicas_train_like_one_device(void **state)
             }
         }
     }
-    repeated = train_tinynet(&splits[6], again, &floats); /* the last one, bit for bit */
+}
+
+static void replicas_train_like_one_device(void **state)
+{
+    double one[10], many[10], again[10];
+    size_t floats;
+    float *params = NULL, *repeated;
+
+    (void)state;
+    compare_splits(0, one, many, &params);
+    repeated = train_tinynet(&splits[6], 0, again, &floats); /* the last one, bit for bit */
     assert_memory_equal(repeated, params, floats * sizeof *params);
     assert_memory_equal(again, many, sizeof many);
     free(params);
     free(repeated);
+}
+
+static void soft_labels_reach_every_replica(void **state)
+{
+    double hard[10], one[10], many[10];
+    size_t floats;
+    float *params = NULL;
+
+    (void)state;
+    free(train_tinynet(&splits[0], 0, hard, &floats));
+    compare_splits(1, one, many, &params);
+    assert_true(fabs(one[0] - hard[0]) > 1e-3);
+    free(params);
 }
 
 int main(void)
@@ -350,6 +387,7 @@ int main(void)
         cmocka_unit_test(a_team_that_cannot_be_built_says_why),
         cmocka_unit_test(threads_are_shared_out),
         cmocka_unit_test(replicas_train_like_one_device),
+        cmocka_unit_test(soft_labels_reach_every_replica),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

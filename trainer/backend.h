@@ -26,14 +26,17 @@ typedef struct dpt_sums {
     double loss;        /* sum of cross-entropies; NaN also when gradients (train) or weights
                            (evaluate) are not finite, whether or not the logits show it */
     int64_t top1, top5; /* samples whose label is among the 1 / 5 largest logits (ties: lower index
-                           ranks first) */
+                           ranks first). Of soft labels the one with the larger weight counts, as in
+                           torchvision's training script; labels, when they are equal */
     int64_t n;
 } dpt_sums;
 
 /** One call's inputs and outputs. n may be 0: then gradients, batch_stats and sums are set to zero. */
 typedef struct dpt_step {
-    const float *pixels;   /* [n][3][h][w], normalised */
-    const int32_t *labels; /* [n], 0 .. classes - 1 */
+    const float *pixels;    /* [n][3][h][w], normalised */
+    const int32_t *labels;  /* [n], 0 .. classes - 1 */
+    const int32_t *labels2; /* [n] the second class of soft labels, or NULL: labels alone count */
+    const float *mix; /* [n] weight of labels, 0 .. 1; the rest of 1 is the weight of labels2 */
     int n;
     const float *params;  /* [graph->param_floats] */
     const float *buffers; /* [graph->buffer_floats]; read by evaluate only */

@@ -196,7 +196,7 @@ static void give_stats(const dpt_dnnl_plan *p, const dpt_step *s)
 static int train(dpt_exec *e, dpt_step *s, dpl_text *why)
 {
     dpt_dnnl_plan *p;
-    int err = dpt_loss_check(s->labels, s->n, e->max_n, e->g->classes, why);
+    int err = dpt_loss_check_step(s, e->max_n, e->g->classes, why);
 
     if (err) return err;
     if (s->n == 0) {
@@ -205,8 +205,8 @@ static int train(dpt_exec *e, dpt_step *s, dpl_text *why)
     }
     if ((err = prepare(e, s, 1, &p, why))) return err;
     if ((err = dpt_dnnl_run(&p->prog, 0, p->forward_ops, why))) return err;
-    dpt_loss(dpt_dnnl_bytes(&p->prog, p->logits), s->labels, s->n, e->g->classes, s->grad_scale,
-             dpt_dnnl_bytes(&p->prog, p->logits_grad), &s->sums);
+    dpt_loss(dpt_dnnl_bytes(&p->prog, p->logits), s, e->g->classes,
+             dpt_dnnl_bytes(&p->prog, p->logits_grad));
     if ((err = dpt_dnnl_run(&p->prog, p->forward_ops, p->prog.ops, why))) return err;
     give_stats(p, s);
     /* oneDNN's ReLU turns NaN into 0, which would hide a network that is lost. */
@@ -220,14 +220,13 @@ static int train(dpt_exec *e, dpt_step *s, dpl_text *why)
 static int evaluate(dpt_exec *e, dpt_step *s, dpl_text *why)
 {
     dpt_dnnl_plan *p;
-    int err = dpt_loss_check(s->labels, s->n, e->max_n, e->g->classes, why);
+    int err = dpt_loss_check_step(s, e->max_n, e->g->classes, why);
 
     s->sums = (dpt_sums){ .n = 0 };
     if (err || s->n == 0) return err;
     if ((err = prepare(e, s, 0, &p, why))) return err;
     if ((err = dpt_dnnl_run(&p->prog, 0, p->forward_ops, why))) return err;
-    dpt_loss(dpt_dnnl_bytes(&p->prog, p->logits), s->labels, s->n, e->g->classes, 0, NULL,
-             &s->sums);
+    dpt_loss(dpt_dnnl_bytes(&p->prog, p->logits), s, e->g->classes, NULL);
     if (!dpt_loss_all_finite(s->params, e->g->param_floats)) s->sums.loss = NAN; /* as in train */
     return DPL_OK;
 }

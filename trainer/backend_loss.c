@@ -24,6 +24,21 @@ int dpt_loss_check(const int32_t *labels, int n, int max_n, int classes, dpl_tex
     return DPL_OK;
 }
 
+int dpt_loss_check_step(const dpt_step *s, int max_n, int classes, dpl_text *why)
+{
+    int err = dpt_loss_check(s->labels, s->n, max_n, classes, why);
+
+    if (!err) err = dpt_loss_check(s->labels2, s->n, max_n, classes, why);
+    for (int i = 0; !err && s->labels2 && i < s->n; i++) {
+        if (!(s->mix[i] >= 0 && s->mix[i] <= 1)) {
+            err = dpl_fail(why, DPL_EINVAL,
+                           "sample %d of the batch has label weight %g; expected 0 to 1", i,
+                           (double)s->mix[i]);
+        }
+    }
+    return err;
+}
+
 /* Position of the label among the logits, largest first, equal ones by index. */
 static int rank_of(const float *x, int classes, int label)
 {
@@ -36,32 +51,50 @@ static int rank_of(const float *x, int classes, int label)
     return rank;
 }
 
-static double row(const float *x, int classes, int label, double grad_scale, float *grad)
+/* What one sample should be: weight[k] of class label[k], the larger weight first. */
+typedef struct target {
+    int label[2];
+    double weight[2]; /* they add up to 1 */
+} target;
+
+static target target_of(const dpt_step *s, int i)
 {
-    double max = -INFINITY, sum = 0, log_sum;
+    const double mix = s->labels2 ? (double)s->mix[i] : 1;
+
+    if (mix == 1 || s->labels2[i] == s->labels[i])
+        return (target){ { s->labels[i], s->labels[i] }, { 1, 0 } };
+    if (mix >= 0.5) return (target){ { s->labels[i], s->labels2[i] }, { mix, 1 - mix } };
+    return (target){ { s->labels2[i], s->labels[i] }, { 1 - mix, mix } };
+}
+
+static double row(const float *x, int classes, const target *t, double grad_scale, float *grad)
+{
+    double max = -INFINITY, sum = 0, log_sum, loss;
 
     for (int j = 0; j < classes; j++) max = x[j] > max ? x[j] : max;
     for (int j = 0; j < classes; j++) sum += exp(x[j] - max);
     log_sum = max + log(sum);
-    const double loss = log_sum - x[label]; /* before grad, which may lie over x */
+    loss = t->weight[0] * (log_sum - x[t->label[0]]); /* before grad, which may lie over x */
+    if (t->weight[1] > 0) loss += t->weight[1] * (log_sum - x[t->label[1]]);
     for (int j = 0; grad && j < classes; j++) {
-        grad[j] = (float)(grad_scale * (exp(x[j] - log_sum) - (j == label)));
+        const double want =
+            (j == t->label[0] ? t->weight[0] : 0) + (j == t->label[1] ? t->weight[1] : 0);
+        grad[j] = (float)(grad_scale * (exp(x[j] - log_sum) - want));
     }
     return loss;
 }
 
-void dpt_loss(const float *logits, const int32_t *labels, int n, int classes, double grad_scale,
-              float *grad, dpt_sums *sums)
+void dpt_loss(const float *logits, dpt_step *s, int classes, float *grad)
 {
-    *sums = (dpt_sums){ .n = n };
-    for (int i = 0; i < n; i++) {
-        const float *x = logits + (size_t)i * (size_t)classes;
-        const int rank = rank_of(x, classes, labels[i]);
+    s->sums = (dpt_sums){ .n = s->n };
+    for (int i = 0; i < s->n; i++) {
+        const size_t at = (size_t)i * (size_t)classes;
+        const target t = target_of(s, i);
+        const int rank = rank_of(logits + at, classes, t.label[0]);
 
-        sums->top1 += rank < 1;
-        sums->top5 += rank < 5;
-        sums->loss += row(x, classes, labels[i], grad_scale,
-                          grad ? grad + (size_t)i * (size_t)classes : NULL);
+        s->sums.top1 += rank < 1;
+        s->sums.top5 += rank < 5;
+        s->sums.loss += row(logits + at, classes, &t, s->grad_scale, grad ? grad + at : NULL);
     }
 }
 

@@ -15,11 +15,14 @@ extern "C" {
  *  every label within 0 .. classes - 1. @return DPL_OK or DPL_EINVAL; why names the sample */
 int dpt_loss_check(const int32_t *labels, int n, int max_n, int classes, dpl_text *why);
 
-/** Sums over n rows of logits [n][classes], and their gradient grad_scale * (softmax - one hot) into
- *  grad [n][classes] when it is not NULL (grad may be logits). Labels have been checked. A NaN among
- *  a row's logits makes its loss and gradient NaN, and counts as larger than every number. */
-void dpt_loss(const float *logits, const int32_t *labels, int n, int classes, double grad_scale,
-              float *grad, dpt_sums *sums);
+/** The same for all labels of a step, soft ones included, and their weights. */
+int dpt_loss_check_step(const dpt_step *s, int max_n, int classes, dpl_text *why);
+
+/** s->sums over s->n rows of logits [n][classes], and their gradient grad_scale * (softmax - labels)
+ *  into grad [n][classes] when it is not NULL (grad may be logits). Labels have been checked; a soft
+ *  one is mix of labels and 1 - mix of labels2. A NaN among a row's logits makes its loss and gradient
+ *  NaN, and counts as larger than every number. */
+void dpt_loss(const float *logits, dpt_step *s, int classes, float *grad);
 
 /** 1 when no value is infinite or NaN. */
 int dpt_loss_all_finite(const float *v, size_t n);

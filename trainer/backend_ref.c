@@ -213,7 +213,7 @@ static int train(dpt_exec *e, dpt_step *s, dpl_text *why)
 {
     const dpt_graph *g = e->g;
     const int logits = g->node[g->nodes - 1].out;
-    const int err = dpt_loss_check(s->labels, s->n, e->max_n, g->classes, why);
+    const int err = dpt_loss_check_step(s, e->max_n, g->classes, why);
 
     if (err) return err;
     if (s->n == 0) {
@@ -227,8 +227,7 @@ static int train(dpt_exec *e, dpt_step *s, dpl_text *why)
         const layer l = layer_of(e, s, i, e->stats);
         forward(e, &l, 1);
     }
-    dpt_loss(e->value[logits], s->labels, s->n, g->classes, s->grad_scale, e->grad[logits],
-             &s->sums);
+    dpt_loss(e->value[logits], s, g->classes, e->grad[logits]);
     for (int i = g->nodes; i-- > 0;) {
         const layer l = layer_of(e, s, i, e->stats);
         backward(e, &l);
@@ -251,10 +250,10 @@ static int infer(dpt_exec *e, dpt_step *s)
 
 static int evaluate(dpt_exec *e, dpt_step *s, dpl_text *why)
 {
-    const int err = dpt_loss_check(s->labels, s->n, e->max_n, e->g->classes, why);
+    const int err = dpt_loss_check_step(s, e->max_n, e->g->classes, why);
 
     if (err) return err;
-    dpt_loss(e->value[infer(e, s)], s->labels, s->n, e->g->classes, 0, NULL, &s->sums);
+    dpt_loss(e->value[infer(e, s)], s, e->g->classes, NULL);
     if (!dpt_loss_all_finite(s->params, e->g->param_floats)) s->sums.loss = NAN;
     return DPL_OK;
 }

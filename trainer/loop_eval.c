@@ -18,7 +18,9 @@ static int step(dpt_run *r, dpt_pass *pass, const dpl_batch *b, int64_t t0, int6
     int err;
 
     for (int i = 0; i < b->parts; i++)
-        part[i] = (dpt_team_part){ b->part[i].pixels, b->part[i].labels, b->part[i].n };
+        part[i] = (dpt_team_part){ .pixels = b->part[i].pixels,
+                                   .labels = b->part[i].labels,
+                                   .n = b->part[i].n };
     if (b->n && (err = dpt_team_evaluate(r->team, part, &sums, why))) return dpt_exit_of(err);
     t2 = dpl_now_ns();
     dpt_pass_step(pass, &sums, b->planned, (double)(t2 - t0) / 1e9, (double)(t1 - t0) / 1e9,

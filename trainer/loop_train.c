@@ -115,7 +115,9 @@ static int step(dpt_run *r, dpt_pass *pass, const dpl_batch *b, int64_t t0, int6
     int err;
 
     for (int i = 0; i < b->parts; i++)
-        part[i] = (dpt_team_part){ b->part[i].pixels, b->part[i].labels, b->part[i].n };
+        part[i] = (dpt_team_part){ .pixels = b->part[i].pixels,
+                                   .labels = b->part[i].labels,
+                                   .n = b->part[i].n };
     pass->lr = sgd.lr;
     if ((err = dpt_team_train(r->team, part, &sgd, &sums, why))) return dpt_exit_of(err);
     if (!isfinite(sums.loss)) return diverged(r, &sums, pass, why);

@@ -227,6 +227,8 @@ static int64_t set_parts(dpt_team *t, const dpt_team_part *part)
         assert(part[i].n >= 0 && part[i].n <= t->replica[i].max_n);
         s->pixels = part[i].pixels;
         s->labels = part[i].labels;
+        s->labels2 = part[i].labels2;
+        s->mix = part[i].mix;
         s->n = part[i].n;
         s->sums = (dpt_sums){ 0 };
         t->replica[i].why.s[0] = 0;

@@ -36,6 +36,8 @@ typedef struct dpt_team_part {
     const float *pixels;
     const int32_t *labels;
     int n;
+    const int32_t *labels2; /* soft labels with mix, or NULL */
+    const float *mix;
 } dpt_team_part;
 
 /** One optimizer step over all parts. All parts together must hold at least one sample.
