@@ -16,6 +16,8 @@
       "loader threads of this process; 0 = one per usable core [0]", "Loader", 1 },                                        \
     { "batch", 'b', "batch-size", DPL_OPT_INT, offsetof(TYPE, M.batch), 1, 1048576, NULL, "N",                             \
       "pictures per step, over all devices [64]", NULL, 1 },                                                               \
+    { "readers", 0, "read-ahead io-threads", DPL_OPT_INT, offsetof(TYPE, M.readers), 0, 1024, NULL, "N",                   \
+      "threads that only read files, ahead of the loader threads; 0 = those read themselves [0]", NULL, 0 },               \
     { "prefetch", 0, "prefetch-factor prefetch-queue-depth batches-ahead", DPL_OPT_INT, offsetof(TYPE, M.prefetch), 1, 64, NULL, "N", \
       "batches prepared ahead [3]", NULL, 0 },                                                                             \
     { "seed", 0, NULL, DPL_OPT_UINT64, offsetof(TYPE, M.seed), 0, 0, NULL, "N",                                            \

@@ -170,8 +170,11 @@ typedef struct dpl_options {
                                 [0.485 0.456 0.406, 0.229 0.224 0.225] */
 
     /* --- threads and memory --- */
-    int workers;  /**< threads that read, decode and augment, 1..1024; 0 = one per usable core
+    int workers; /**< threads that read, decode and augment, 1..1024; 0 = one per usable core
                        (affinity and cgroup quota respected) [0] */
+    int readers; /**< threads that only read files, ahead of the workers, 0..1024; 0 = the workers read
+                       themselves. For sources that make a read wait: as many reads are under way at
+                       once [0] */
     int prefetch; /**< batches prepared ahead of the one in use, 1..64 [3] */
 
     /* --- bad samples --- */
@@ -339,12 +342,14 @@ typedef struct dpl_info {
     int classes;
     const char *const *class_names; /**< [classes] in label order */
     const uint64_t *class_counts;   /**< [classes] samples of each */
-    int workers, prefetch, parts;   /**< as in force */
-    uint64_t slot_bytes;            /**< all batch slots together */
-    uint64_t scratch_bytes;         /**< kept per worker, at most */
-    uint64_t index_bytes;           /**< the list of samples */
-    dpl_index_use index_use;        /**< what became of options.index … */
-    const char *index_text;         /**< … and why; NULL with DPL_INDEX_NONE */
+    int workers, readers;           /**< threads, as in force */
+    int prefetch, parts;            /**< as in force */
+    uint64_t read_ahead_bytes; /**< of the readers' buffers, at most, where files are below 1 MiB */
+    uint64_t slot_bytes;       /**< all batch slots together */
+    uint64_t scratch_bytes;    /**< kept per worker, at most */
+    uint64_t index_bytes;      /**< the list of samples */
+    dpl_index_use index_use;   /**< what became of options.index … */
+    const char *index_text;    /**< … and why; NULL with DPL_INDEX_NONE */
 } dpl_info;
 DPL_API void dpl_info_get(const dpl_loader *l, dpl_info *out);
 
@@ -362,12 +367,14 @@ typedef struct dpl_stats {
     uint64_t bytes_read;     /**< encoded bytes */
     uint64_t pixels_decoded; /**< pixels that came out of the decoders */
     uint64_t bytes_out;      /**< bytes written to slots */
-    double read_s, decode_s, augment_s; /**< worker time at work, by stage */
-    double starved_s;                   /**< worker time without work: the last epoch is done */
-    double blocked_s; /**< worker time waiting for a free slot (the consumer is slower) */
-    double upload_s;  /**< time spent queueing copies to devices */
-    double wait_s;    /**< consumer time blocked in dpl_next (the loader is slower) */
-    uint64_t late;    /**< dpl_next calls that had to wait more than 50 us */
+    double read_s; /**< time in reads: of the readers, or of the workers when there are none */
+    double decode_s, augment_s; /**< worker time at work, by stage */
+    double read_wait_s;         /**< worker time waiting for the readers (the source is slower) */
+    double starved_s;           /**< worker time without work: the last epoch is done */
+    double blocked_s;           /**< worker time waiting for a free slot (the consumer is slower) */
+    double upload_s;            /**< time spent queueing copies to devices */
+    double wait_s;              /**< consumer time blocked in dpl_next (the loader is slower) */
+    uint64_t late;              /**< dpl_next calls that had to wait more than 50 us */
     int workers;
     int ready; /**< finished batches waiting now */
 } dpl_stats;

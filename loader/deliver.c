@@ -209,9 +209,10 @@ void dpl_loader_restart(dpl_loader *l, uint64_t epoch, uint64_t index)
     l->ready_count = 0;
     l->base_epoch = epoch;
     l->base_index = index;
-    l->claim_seq = l->deliver_seq = 0;
+    l->claim_seq = l->deliver_seq = l->claim_number = 0;
     l->claim_end = UINT64_MAX;
     l->paused = 0;
+    dpl_ahead_restart(l->ahead, epoch, index);
     pthread_cond_broadcast(&l->work);
 }
 

@@ -72,7 +72,9 @@ static void fini_sync(dpl_loader *l)
 /* Everything is released here, however far opening came. */
 static void destroy(dpl_loader *l)
 {
+    dpl_ahead_cancel(l->ahead); /* lets workers go that wait for a file */
     dpl_workers_stop(l);
+    dpl_ahead_close(&l->ahead);
     dpl_slots_destroy(l);
     dpl_lanes_close(l);
     dpl_bad_fini(l);
@@ -107,7 +109,9 @@ static int open_parts(dpl_loader *l, dpl_text *why)
     l->bad_cap = bad_cap(&l->opt, l->samples->count);
     forget_pointers(&l->opt);
     if ((err = dpl_slots_create(l, why))) return err;
+    l->workers = dpl_workers_count(&l->opt);
     l->opened_ns = dpl_now_ns();
+    if ((err = dpl_ahead_open(&l->ahead, l, why))) return err;
     return dpl_workers_start(l, why);
 }
 
@@ -138,6 +142,7 @@ void dpl_cancel(dpl_loader *l)
     pthread_cond_broadcast(&l->ready);
     pthread_cond_broadcast(&l->idle);
     pthread_mutex_unlock(&l->lock);
+    dpl_ahead_cancel(l->ahead);
 }
 
 void dpl_close(dpl_loader **l)

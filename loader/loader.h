@@ -12,6 +12,7 @@
 #include "loader/decode.h"
 #include "loader/idmap.h"
 #include "loader/order.h"
+#include "loader/readahead.h"
 #include "loader/source.h"
 
 #include <pthread.h>
@@ -72,6 +73,7 @@ typedef struct dpl_slot {
     uint64_t epoch, index;
     uint64_t first;        /* position of this rank's first sample */
     uint64_t planned;      /* samples over all ranks */
+    uint64_t number;       /* of this rank's first sample, counted since the last restart */
     int total;             /* samples of this rank */
     int parts_left;        /* lock */
     dpl_permutation order; /* of the epoch */
@@ -87,7 +89,7 @@ typedef enum dpl_wait_kind { DPL_WAIT_NONE, DPL_WAIT_STARVED, DPL_WAIT_BLOCKED }
 
 /** Written by one worker (atomic, relaxed), read by anyone. */
 typedef struct dpl_counters {
-    uint64_t read_ns, decode_ns, augment_ns, upload_ns, starved_ns, blocked_ns;
+    uint64_t read_ns, decode_ns, augment_ns, upload_ns, starved_ns, blocked_ns, read_wait_ns;
     uint64_t prepared, bytes_read, pixels_decoded, bytes_out;
 } dpl_counters;
 
@@ -137,6 +139,7 @@ struct dpl_loader {
     uint64_t slot_bytes;
     dpl_worker *worker; /* [workers] */
     int workers;
+    dpl_ahead *ahead; /* NULL: workers read themselves; has a lock of its own */
     uint64_t bad_cap;
     int64_t opened_ns;
 
@@ -159,6 +162,7 @@ struct dpl_loader {
     dpl_slot **in_flight;              /* [slots] of sequence s at s % slots */
     uint64_t base_epoch, base_index;   /* of sequence 0 */
     uint64_t claim_seq;                /* sequences below have a slot */
+    uint64_t claim_number;             /* samples in them */
     uint64_t claim_end;                /* sequences from here on are not begun */
     dpl_slot *filling;                 /* has places left to claim, or NULL */
     int next_place, next_part;
@@ -195,6 +199,9 @@ int dpl_slot_upload(dpl_loader *l, dpl_slot *s, int p);
 /* limit.c measures the loader: include/dpload.h */
 
 /* worker.c, prepare.c */
+/** Threads that the options ask for. */
+int dpl_workers_count(const dpl_options *opt);
+/** Start l->workers threads. */
 int dpl_workers_start(dpl_loader *l, dpl_text *why);
 void dpl_workers_stop(dpl_loader *l); /* joins */
 /** Read, decode and augment one place of a part. DPL_EDATA and DPL_EIO: a bad sample (why). */

@@ -101,6 +101,7 @@ static int check_ints(const dpl_options *o, dpl_text *why)
         { "resize", offsetof(dpl_options, resize), 0, 8 * MAX_SIDE },
         { "exif", offsetof(dpl_options, exif), 0, 1 },
         { "workers", offsetof(dpl_options, workers), 0, MAX_WORKERS },
+        { "readers", offsetof(dpl_options, readers), 0, MAX_WORKERS },
         { "prefetch", offsetof(dpl_options, prefetch), 1, MAX_PREFETCH },
         { "strict", offsetof(dpl_options, strict), 0, 1 },
         { "max_scans", offsetof(dpl_options, max_scans), 1, 1000000 },

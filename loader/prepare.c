@@ -27,9 +27,13 @@ static void lap(uint64_t *counter, int64_t *mark)
     *mark = now;
 }
 
-static int read_sample(dpl_worker *w, uint64_t id, size_t *len, dpl_text *why)
+/* Bytes of a sample into w->file: from the readers, which know it by its number, or read here. */
+static int read_sample(dpl_worker *w, uint64_t id, uint64_t number, size_t *len, dpl_text *why)
 {
     dpl_samples *samples = w->loader->samples;
+
+    if (w->loader->ahead)
+        return dpl_ahead_take(w->loader->ahead, number, &w->file, &w->file_cap, len, why);
     const int err = samples->ops->read(samples, id, &w->file, &w->file_cap, len,
                                        w->loader->opt.max_file_bytes, why);
 
@@ -99,8 +103,8 @@ int dpl_prepare(dpl_worker *w, dpl_slot *s, int p, int place, int *warned, dpl_t
     *warned = 0;
     part->ids[at] = id;
     part->labels[at] = l->samples->ops->label(l->samples, id);
-    err = read_sample(w, id, &len, why);
-    lap(&w->count.read_ns, &mark);
+    err = read_sample(w, id, s->number + (uint64_t)place, &len, why);
+    lap(l->ahead ? &w->count.read_wait_ns : &w->count.read_ns, &mark);
     if (err) return err;
     err = dpl_prepare_decode(w, w->file, len, s->epoch, id, &plan, &px, warned, why);
     lap(&w->count.decode_ns, &mark);

@@ -29,6 +29,7 @@ static void add_worker(dpl_stats *st, const dpl_worker *w, int64_t now)
     st->read_s += seconds(load(&c->read_ns));
     st->decode_s += seconds(load(&c->decode_ns));
     st->augment_s += seconds(load(&c->augment_ns));
+    st->read_wait_s += seconds(load(&c->read_wait_ns));
     st->upload_s += seconds(load(&c->upload_ns));
     st->starved_s += seconds(load(&c->starved_ns) + (w->wait == DPL_WAIT_STARVED ? waiting : 0));
     st->blocked_s += seconds(load(&c->blocked_ns) + (w->wait == DPL_WAIT_BLOCKED ? waiting : 0));
@@ -39,12 +40,16 @@ void dpl_stats_get(const dpl_loader *l, dpl_stats *out)
     dpl_loader *m = (dpl_loader *)(uintptr_t)l; /* the lock is taken, nothing is changed */
     const size_t size = out->size < sizeof *out ? out->size : sizeof *out;
     dpl_stats st = { .size = size };
+    dpl_ahead_count ahead;
 
     if (!dpl_loader_foreign(l)) {
         pthread_mutex_lock(&m->lock);
         const int64_t now = dpl_now_ns();
 
         for (int k = 0; k < l->workers; k++) add_worker(&st, &l->worker[k], now);
+        dpl_ahead_count_get(l->ahead, &ahead);
+        st.read_s += seconds(ahead.read_ns);
+        st.bytes_read += ahead.bytes_read;
         st.seconds = seconds((uint64_t)(now - l->opened_ns));
         st.batches = l->batches;
         st.images = l->images;
@@ -72,6 +77,8 @@ void dpl_info_get(const dpl_loader *l, dpl_info *out)
                        .class_names = s->class_names,
                        .class_counts = s->class_counts,
                        .workers = l->workers,
+                       .readers = l->opt.readers,
+                       .read_ahead_bytes = dpl_ahead_bytes(l->ahead),
                        .prefetch = l->opt.prefetch,
                        .parts = l->lanes,
                        .slot_bytes = l->slot_bytes,

@@ -106,6 +106,8 @@ static void open_slot(dpl_worker *w)
         return;
     }
     l->in_flight[l->claim_seq++ % (uint64_t)l->slots] = s;
+    s->number = l->claim_number;
+    l->claim_number += (uint64_t)s->total;
     if (s->total) {
         l->filling = s;
         l->next_place = l->next_part = 0;
@@ -234,16 +236,21 @@ static void *run(void *arg)
     return NULL;
 }
 
-int dpl_workers_start(dpl_loader *l, dpl_text *why)
+int dpl_workers_count(const dpl_options *opt)
 {
     const int cpus = dpl_cpus_usable(NULL);
-    const int n = l->opt.workers ? l->opt.workers : cpus < 1024 ? cpus : 1024;
+
+    return opt->workers ? opt->workers : cpus < 1024 ? cpus : 1024;
+}
+
+int dpl_workers_start(dpl_loader *l, dpl_text *why)
+{
+    const int n = l->workers;
     int err;
 
     if (!(l->worker = dpl_alloc_aligned((size_t)n, sizeof *l->worker)))
         return dpl_fail(why, DPL_ENOMEM, "no memory for %d workers", n);
     for (int k = 0; k < n; k++) l->worker[k] = (dpl_worker){ .loader = l, .index = k };
-    l->workers = n;
     for (int k = 0; k < n; k++)
         if ((err = dpl_prepare_init(&l->worker[k], why))) return err;
     for (int k = 0; k < n; k++) {

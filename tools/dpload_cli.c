@@ -112,16 +112,18 @@ static double mb(uint64_t bytes)
 void cli_announce(const dpl_loader *l, const cli_options *o, FILE *out)
 {
     const dpl_options *p = &o->loader;
+    char readers[32] = "";
     dpl_info info;
 
     dpl_info_get(l, &info);
+    if (info.readers) snprintf(readers, sizeof readers, " + %d that read", info.readers);
     fprintf(out,
             "%s: %" PRIu64 " pictures in %d classes; %s recipe, %d x %d %s %s; batch %d, loader "
-            "threads %d, batches ahead %d, %s\n",
+            "threads %d%s, batches ahead %d, %s\n",
             p->list ? p->list : p->path, info.samples, info.classes,
             p->recipe == DPL_EVAL ? "eval" : "train", p->width, p->height,
             p->dtype == DPL_FLOAT32 ? "float32" : "uint8", p->layout == DPL_NCHW ? "NCHW" : "NHWC",
-            p->batch, info.workers, info.prefetch, p->devices ? p->devices : "cpu");
+            p->batch, info.workers, readers, info.prefetch, p->devices ? p->devices : "cpu");
     if (info.ignored_files) {
         fprintf(out, "%" PRIu64 " other files ignored, for example %s\n", info.ignored_files,
                 info.ignored_example ? info.ignored_example : "?");
@@ -130,9 +132,12 @@ void cli_announce(const dpl_loader *l, const cli_options *o, FILE *out)
     if (!o->verbose) return;
     fprintf(
         out,
-        "memory: batch slots %.1f MB + scratch %d x %.1f MB + index %.2f MB = %.1f MB at most\n",
-        mb(info.slot_bytes), info.workers, mb(info.scratch_bytes), mb(info.index_bytes),
-        mb(info.slot_bytes + (uint64_t)info.workers * info.scratch_bytes + info.index_bytes));
+        "memory: batch slots %.1f MB + scratch %d x %.1f MB + read ahead %.1f MB + index %.2f MB = "
+        "%.1f MB at most\n",
+        mb(info.slot_bytes), info.workers, mb(info.scratch_bytes), mb(info.read_ahead_bytes),
+        mb(info.index_bytes),
+        mb(info.slot_bytes + (uint64_t)info.workers * info.scratch_bytes + info.read_ahead_bytes +
+           info.index_bytes));
 }
 
 /* --- bad pictures --- */

@@ -38,7 +38,7 @@ int bench_stages(const bench_result *r, bench_stage out[BENCH_STAGES])
     const dpl_stats *s = &r->end.stats;
     const int workers = r->info.workers, n = r->has_upload ? 4 : 3;
     const bench_stage all[BENCH_STAGES] = {
-        { "read", workers, s->read_s, 0, 0, 0 },
+        { "read", r->info.readers ? r->info.readers : workers, s->read_s, 0, 0, 0 },
         { "decode", workers, s->decode_s, 0, 0, 0 },
         { "augment", workers, s->augment_s, 0, 0, 0 },
         { "upload", 1, s->upload_s, 0, 0, 0 },
@@ -53,15 +53,14 @@ int bench_stages(const bench_result *r, bench_stage out[BENCH_STAGES])
     return n;
 }
 
-/* The stage that takes most of the workers' time. */
-static const bench_stage *heaviest(const bench_stage *stage)
+/* What takes most of the workers' time; to wait for readers counts as reading. */
+static const bench_stage *heaviest(const bench_result *r, const bench_stage *stage)
 {
-    const bench_stage *most = stage;
+    const int apart = r->info.readers > 0;
+    const double read = apart ? r->end.stats.read_wait_s : stage[0].seconds;
+    const bench_stage *most = stage[2].seconds > stage[1].seconds ? &stage[2] : &stage[1];
 
-    for (int i = 1; i < 3; i++) {
-        if (stage[i].seconds > most->seconds) most = &stage[i];
-    }
-    return most;
+    return read > most->seconds ? &stage[0] : most;
 }
 
 static double wait_share(const bench_result *r)
@@ -81,8 +80,11 @@ static void print_verdict(const bench_result *r, const bench_stage *stage)
     }
     printf("the consumer waited for data %.1f %% of the time: the loader is the limit, %s most of "
            "all; ",
-           waited, heaviest(stage)->name);
-    if (workers < cores) {
+           waited, heaviest(r, stage)->name);
+    if (heaviest(r, stage) == stage) {
+        printf("readers %d: try --readers %d\n", r->info.readers,
+               r->info.readers ? 2 * r->info.readers : 2 * workers);
+    } else if (workers < cores) {
         printf("loader threads %d, usable cores %d: try --workers %d\n", workers, cores, cores);
     } else {
         printf("loader threads %d, usable cores %d: every core has one\n", workers, cores);
@@ -93,14 +95,16 @@ static void print_words(const bench_result *r, const bench_stage *stage)
 {
     const dpl_stats *s = &r->end.stats;
     const double total = s->seconds * r->info.workers;
-    const double known = s->read_s + s->decode_s + s->augment_s + s->blocked_s + s->starved_s;
+    const double read = r->info.readers ? s->read_wait_s : s->read_s;
+    const double known = read + s->decode_s + s->augment_s + s->blocked_s + s->starved_s;
 
-    printf("the loader's threads spent %.0f %% of their time decoding, %.0f %% reading, %.0f %% "
+    printf("the loader's threads spent %.0f %% of their time decoding, %.0f %% %s, %.0f %% "
            "augmenting,\n%.0f %% waiting for a free batch slot, %.0f %% without work at the end, "
            "%.0f %% otherwise\n",
-           100 * per(s->decode_s, total), 100 * per(s->read_s, total),
-           100 * per(s->augment_s, total), 100 * per(s->blocked_s, total),
-           100 * per(s->starved_s, total), total > known ? 100 * per(total - known, total) : 0);
+           100 * per(s->decode_s, total), 100 * per(read, total),
+           r->info.readers ? "waiting for readers" : "reading", 100 * per(s->augment_s, total),
+           100 * per(s->blocked_s, total), 100 * per(s->starved_s, total),
+           total > known ? 100 * per(total - known, total) : 0);
     print_verdict(r, stage);
 }
 
@@ -161,6 +165,7 @@ static void json_settings(dpl_json *j, const bench_result *r, const cli_options 
     dpl_json_string(j, "layout", p->layout == DPL_NCHW ? "nchw" : "nhwc");
     dpl_json_int(j, "batch", p->batch);
     dpl_json_int(j, "workers", r->info.workers);
+    dpl_json_int(j, "readers", r->info.readers);
     dpl_json_int(j, "prefetch", r->info.prefetch);
     dpl_json_string(j, "devices", p->devices ? p->devices : "cpu");
     dpl_json_int(j, "rank", p->rank);
@@ -175,6 +180,7 @@ static void json_memory(dpl_json *j, const bench_result *r)
     dpl_json_object(j, "memory");
     dpl_json_uint(j, "slot_bytes", r->info.slot_bytes);
     dpl_json_uint(j, "scratch_bytes_per_worker", r->info.scratch_bytes);
+    dpl_json_uint(j, "read_ahead_bytes", r->info.read_ahead_bytes);
     dpl_json_uint(j, "index_bytes", r->info.index_bytes);
     dpl_json_number(j, "peak_process_mb", peak_mb());
     dpl_json_end(j);
@@ -212,6 +218,7 @@ static void json_rates(dpl_json *j, const bench_result *r)
     dpl_json_number(j, "mpixel_per_s", per((double)s->pixels_decoded / 1e6, s->seconds));
     dpl_json_number(j, "blocked_s", s->blocked_s);
     dpl_json_number(j, "starved_s", s->starved_s);
+    dpl_json_number(j, "read_wait_s", s->read_wait_s);
     dpl_json_number(j, "wait_share", wait_share(r));
     dpl_json_uint(j, "bad", s->bad);
     dpl_json_uint(j, "warned", s->warned);

@@ -34,8 +34,9 @@ static void line_split(const dpt_run *r, const dpl_info *info)
     const int same =
         !r->team || dpt_team_threads(r->team, 0) == dpt_team_threads(r->team, r->devices - 1);
 
-    add(s, sizeof s, "%d loader thread%s, %d device%s (", info->workers, plural(info->workers),
-        r->devices, plural(r->devices));
+    add(s, sizeof s, "%d loader thread%s", info->workers, plural(info->workers));
+    if (info->readers) add(s, sizeof s, " + %d that read", info->readers);
+    add(s, sizeof s, ", %d device%s (", r->devices, plural(r->devices));
     for (int i = 0; i < r->devices; i++) add(s, sizeof s, "%s%s", i ? ", " : "", r->device[i]);
     if (r->team && same) {
         const int t = dpt_team_threads(r->team, 0);
@@ -99,12 +100,15 @@ static void line_model(const dpt_run *r)
 
 static void lines_memory(const dpt_run *r, const char *what, const dpl_info *d)
 {
-    char a[32], b[32], c[32];
+    char a[32], b[32], c[32], e[32];
 
-    dpt_report_detail(r->report, "memory: %s loader %s slots + %s scratch (%d threads) + %s index",
-                      what, dpt_format_bytes(a, (double)d->slot_bytes),
-                      dpt_format_bytes(b, (double)d->scratch_bytes * d->workers), d->workers,
-                      dpt_format_bytes(c, (double)d->index_bytes));
+    dpt_report_detail(
+        r->report,
+        "memory: %s loader %s slots + %s scratch (%d threads) + %s read ahead + %s index", what,
+        dpt_format_bytes(a, (double)d->slot_bytes),
+        dpt_format_bytes(b, (double)d->scratch_bytes * d->workers), d->workers,
+        dpt_format_bytes(e, (double)d->read_ahead_bytes),
+        dpt_format_bytes(c, (double)d->index_bytes));
 }
 
 static void lines_verbose(const dpt_run *r)

@@ -38,6 +38,7 @@ static void write_loader(dpl_json *j, const char *key, const dpl_stats *s)
     dpl_json_uint(j, "bytes_read", s->bytes_read);
     dpl_json_number(j, "wait_s", s->wait_s);
     dpl_json_number(j, "worker_busy_s", s->read_s + s->decode_s + s->augment_s);
+    dpl_json_number(j, "worker_read_wait_s", s->read_wait_s);
     dpl_json_number(j, "worker_starved_s", s->starved_s);
     dpl_json_number(j, "worker_blocked_s", s->blocked_s);
     dpl_json_int(j, "workers", s->workers);
