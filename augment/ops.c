@@ -53,7 +53,7 @@ static void change(const dpl_op *op, uint8_t *px, int width, int height, const d
     dpl_lookup table;
     switch (op->kind) {
     case DPL_OP_SATURATION: k->saturate(px, n, op->value); return;
-    case DPL_OP_HUE: dpl_hue(px, n, op->value); return;
+    case DPL_OP_HUE: k->hue(px, n, op->value); return;
     case DPL_OP_GRAYSCALE: dpl_grayscale(px, n); return;
     case DPL_OP_BLUR:
         dpl_blur_weights(half, op->radius, op->value);

@@ -61,7 +61,18 @@ dpl_saturate_fn dpl_saturate_c, dpl_saturate_avx2;
 
 /** Turn the hue by `turn` of the circle, -0.5..0.5, by way of 8-bit HSV: also a turn of 0 changes
  *  most colours a little. */
-void dpl_hue(uint8_t *px, size_t n, double turn);
+typedef void dpl_hue_fn(uint8_t *px, size_t n, double turn);
+dpl_hue_fn dpl_hue_c, dpl_hue_avx2;
+
+/** The way back from HSV, by hue byte before the turn. Of a colour's three values the highest is v, the
+ *  lowest is what the saturation leaves of it, and the third depends on where between two corners of
+ *  the hue circle (red, yellow, green …) the hue is. */
+typedef struct dpl_hue_table {
+    float along[256];    /* 0..1 from one corner to the next; negated where the third value falls */
+    uint32_t order[256]; /* which value byte c of a pixel is, in bits 8 c: 0 v, 1 third, 2 lowest */
+    float saturation[256]; /* of a saturation byte */
+} dpl_hue_table;
+void dpl_hue_table_make(dpl_hue_table *t, double turn);
 
 #ifdef __cplusplus
 }

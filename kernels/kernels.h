@@ -22,6 +22,7 @@ typedef struct dpl_kernels {
     dpl_rotate_fn *rotate;
     dpl_map_fn *bilinear;
     dpl_saturate_fn *saturate;
+    dpl_hue_fn *hue;
     dpl_sharpen_fn *sharpen;
     dpl_blur_fn *blur;
     dpl_normalize_fn *normalize_nchw, *normalize_nhwc;

@@ -267,6 +267,9 @@ static void variants_match_c(void **state)
             c.saturate(a, n, factors[i]);
             fast.saturate(b, n, factors[i]);
             assert_memory_equal(a, b, 3 * n);
+            c.hue(a, n, 0.2 * i - 0.3);
+            fast.hue(b, n, 0.2 * i - 0.3);
+            assert_memory_equal(a, b, 3 * n);
             test_free_all();
         }
     }
