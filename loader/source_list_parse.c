@@ -104,6 +104,18 @@ static int parse_lines(parse *p, char *text, size_t len)
     return err;
 }
 
+static void trim_arrays(dpl_list *l)
+{
+    const size_t n = (size_t)l->count;
+    uint32_t *path = realloc(l->path, n * sizeof *path);
+    int32_t *label = realloc(l->label, n * sizeof *label);
+
+    if (path) l->path = path;
+    if (label) l->label = label;
+    if (path) l->path_cap = n;
+    if (label) l->label_cap = n;
+}
+
 /* What only the whole list tells. */
 static int settle(parse *p, const char *const *classes, int n_classes)
 {
@@ -123,6 +135,8 @@ static int settle(parse *p, const char *const *classes, int n_classes)
     if (err) return err == DPL_EDATA ? err : no_room(p, err);
     for (uint64_t i = 0; i < l->count; i++)
         if (l->label[i] >= 0) l->label[i] = p->labels.class[l->label[i]];
+    trim_arrays(l);
+    dpl_name_list_trim(&l->titles);
     return DPL_OK;
 }
 
