@@ -151,3 +151,13 @@ char *dpl_path_join(const char *a, const char *b)
     memcpy(path + na + (size_t)slash, b, nb + 1);
     return path;
 }
+
+void dpl_keep_standard_files(void)
+{
+    int fd;
+
+    do { /* the lowest free number is given first */
+        fd = open("/dev/null", O_RDONLY);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) close(fd);
+}

@@ -45,6 +45,11 @@ void dpl_replace_abort(dpl_replace *r);
 /** Create a folder and its parents. @return DPL_OK, DPL_EIO (text: path, cause) */
 int dpl_make_folder(const char *path, dpl_text *why);
 
+/** For the start of main(): a program started with a closed stdin, stdout or stderr would be given
+ *  that number for the next file it opens, and its messages would be written into that file. The
+ *  place is taken by a descriptor that cannot be written, so output to it still fails, as it should. */
+void dpl_keep_standard_files(void);
+
 /** "a/b" in new memory, or NULL. free() it. */
 char *dpl_path_join(const char *a, const char *b);
 

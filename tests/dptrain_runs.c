@@ -16,10 +16,16 @@
 enum { WORDS = 64, LIMIT_S = 120 };
 
 static size_t file_limit;
+static int closed = -1;
 
 void test_dptrain_file_limit(size_t bytes)
 {
     file_limit = bytes;
+}
+
+void test_dptrain_close(int fd)
+{
+    closed = fd;
 }
 
 static const char *program(void)
@@ -82,6 +88,7 @@ static pid_t start(char *words, const char *work)
         dup2(open("err", O_WRONLY | O_CREAT | O_TRUNC, 0666), 2) < 0)
         _exit(127);
     if (file_limit) setrlimit(RLIMIT_FSIZE, &(struct rlimit){ file_limit, file_limit });
+    if (closed >= 0) close(closed);
     signal(SIGINT, SIG_DFL); /* a test in the background of a shell would pass on SIG_IGN */
     execv(argv[0], argv);
     _exit(127);

@@ -22,6 +22,8 @@ void test_dptrain_signal(test_run *r, int sig, const char *file, int lines, cons
     __attribute__((format(printf, 5, 6)));
 /** Files of the runs that follow may not grow beyond this many bytes; 0 = no limit. */
 void test_dptrain_file_limit(size_t bytes);
+/** The runs that follow start with this descriptor closed; -1 = with all open. */
+void test_dptrain_close(int fd);
 void test_run_free(test_run *r);
 
 /** Folder the runs start in; a made data set of 3 classes, 12 + 4 pictures each, is "data" in it. */

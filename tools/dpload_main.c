@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dpload: the loader on its own. This file only finds the subcommand. */
+#include "base/files.h"
 #include "base/optdoc.h"
 #include "tools/dpload_cli.h"
 
@@ -57,6 +58,7 @@ int main(int argc, char **argv)
     dpl_text why = { "" };
     int asked;
 
+    dpl_keep_standard_files();
     for (int i = 0; i < COMMANDS; i++) {
         if (strcmp(name, commands[i].is.name) != 0) continue;
         return cli_end(commands[i].run(argc - 1, argv + 1));

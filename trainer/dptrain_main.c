@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dptrain [options] DIR: train a picture classifier. */
+#include "base/files.h"
 #include "trainer/cli.h"
 #include "trainer/interrupt.h"
 #include "trainer/report.h"
@@ -41,6 +42,7 @@ int main(int argc, char **argv)
     dpt_cli cli;
     int helped = 0, rc;
 
+    dpl_keep_standard_files();
     wait_without_spinning(argv);
     rc = dpt_cli_parse(&cli, argc, argv, NULL, 0, stdout, &helped, &why);
 
