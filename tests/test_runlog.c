@@ -236,7 +236,7 @@ static void args_json_brings_a_run_back(void **state)
     json_decref(o);
     free(s);
 
-    assert_int_equal(dpt_runlog_saved(dir, &saved, &n, &why), DPL_OK);
+    assert_int_equal(dpt_runlog_saved(dir, NULL, &saved, &n, &why), DPL_OK);
     parse(&d, sizeof second / sizeof *second, second, NULL, 0);
     parse(&d, sizeof second / sizeof *second, second, saved, n);
     assert_true(d.opt.lr == 0.07 && d.opt.load.scale_min == 0.3 && d.opt.load.scale_max == 0.9);
@@ -261,11 +261,11 @@ static void a_damaged_args_json_is_named(void **state)
     int n;
 
     (void)state;
-    assert_int_equal(dpt_runlog_saved(dir, &saved, &n, &why), DPL_OK); /* not there: fine */
+    assert_int_equal(dpt_runlog_saved(dir, NULL, &saved, &n, &why), DPL_OK); /* not there: fine */
     assert_int_equal(n, 0);
     dpt_runlog_saved_free(saved, n);
     test_write_file(test_format("%s/args.json", dir), "{\"options\": {\"lr\":", 18);
-    assert_int_equal(dpt_runlog_saved(dir, &saved, &n, &why), DPL_EDATA);
+    assert_int_equal(dpt_runlog_saved(dir, NULL, &saved, &n, &why), DPL_EDATA);
     assert_non_null(strstr(why.s, "args.json"));
     dpt_runlog_saved_free(saved, n);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* 36 pictures in batches of 8: 5 steps an epoch, the last one with 4. */
 #define COMMON "-a tinynet --size 16 --backend ref -b 8 --lr 0.01 --seed 7 --progress none"
@@ -192,6 +193,36 @@ static void changed_options_are_told(void **state)
     test_run_free(&r);
 }
 
+/* Without args.json beside it, a checkpoint was resumed with default options, and nothing said so. */
+static void a_checkpoint_moved_away_keeps_its_options(void **state)
+{
+    test_run r;
+
+    (void)state;
+    unbroken();
+    train("--epochs 3 --steps 7 -o moved");
+    assert_int_equal(unlink(test_format("%s/moved/args.json", test_work())), 0);
+    test_dptrain(&r, "--resume moved data");
+    if (r.code) fail_msg("exit %d: %s", r.code, r.err);
+    test_run_free(&r);
+    assert_same_log("moved", unbroken());
+    same_weights("moved");
+}
+
+/* Whoever uses the weights must know how the pictures were normalised. */
+static void a_checkpoint_tells_the_normalisation(void **state)
+{
+    static const char want[] = "\"mean\":\"[0.485,0.456,0.406]\",\"std\":\"[0.229,0.224,0.225]\"";
+    size_t len;
+    uint8_t *file;
+
+    (void)state;
+    unbroken();
+    file = test_read_file(test_format("%s/whole/model.safetensors", test_work()), &len);
+    assert_non_null(memmem(file, len, want, sizeof want - 1));
+    free(file);
+}
+
 static void evaluate_gives_what_training_saw(void **state)
 {
     double loss[MAX], top1[MAX];
@@ -220,6 +251,8 @@ int main(void)
         cmocka_unit_test(resume_takes_the_options_of_its_run),
         cmocka_unit_test(a_save_that_fails_keeps_the_old_checkpoint),
         cmocka_unit_test(changed_options_are_told),
+        cmocka_unit_test(a_checkpoint_moved_away_keeps_its_options),
+        cmocka_unit_test(a_checkpoint_tells_the_normalisation),
         cmocka_unit_test(evaluate_gives_what_training_saw),
     };
 

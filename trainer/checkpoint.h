@@ -58,12 +58,13 @@ int dpt_checkpoint_save(const dpt_checkpoint *c, const char *folder, const char 
 int dpt_checkpoint_load(dpt_checkpoint *c, const char *path, int need_state, dpl_text *why);
 
 /** What a checkpoint says of itself before a graph is built: arch (NULL = not said), classes (0 =
- *  not said), input size (0 = not said). Owned by the peek: dpt_checkpoint_peek_free(). */
+ *  not said), input size (0 = not said), options. Owned by the peek: dpt_checkpoint_peek_free(). */
 typedef struct dpt_checkpoint_peek {
     char *arch;
     int classes;
     char **class_names; /* [classes] or NULL */
     int height, width;
+    char *recipe; /* JSON text of the options of its run, NULL = not said */
 } dpt_checkpoint_peek;
 int dpt_checkpoint_peek_open(dpt_checkpoint_peek *p, const char *path, dpl_text *why);
 void dpt_checkpoint_peek_free(dpt_checkpoint_peek *p);

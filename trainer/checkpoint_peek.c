@@ -18,6 +18,13 @@ static int read_size(const dpt_st_file *f, const char *key)
     return text && !dpl_parse_int(text, &v) && v > 0 && v <= INT_MAX ? (int)v : 0;
 }
 
+static int read_text(char **out, const dpt_st_file *f, const char *key)
+{
+    const char *text = dpt_st_meta_get(f, key);
+
+    return text && !(*out = dpl_strdup(text)) ? DPL_ENOMEM : DPL_OK;
+}
+
 static int read_classes(dpt_checkpoint_peek *p, const dpt_st_file *f)
 {
     const dpt_st_tensor *head = dpt_st_find(f, "fc.weight");
@@ -44,9 +51,7 @@ int dpt_checkpoint_peek_open(dpt_checkpoint_peek *p, const char *path, dpl_text 
     if ((err = dpt_st_open(&f, file, why))) goto done;
     p->height = read_size(f, "height");
     p->width = read_size(f, "width");
-    if (dpt_st_meta_get(f, "arch") && !(p->arch = dpl_strdup(dpt_st_meta_get(f, "arch")))) {
-        err = DPL_ENOMEM;
-    }
+    if (!(err = read_text(&p->arch, f, "arch"))) err = read_text(&p->recipe, f, "recipe");
     if (!err) err = read_classes(p, f);
     if (err == DPL_ENOMEM) dpl_fail(why, err, "%s: out of memory", file);
     if (err == DPL_EDATA) dpl_fail(why, err, "%s: its list of classes cannot be read", file);
@@ -61,5 +66,6 @@ void dpt_checkpoint_peek_free(dpt_checkpoint_peek *p)
 {
     dpt_st_list_free(&p->class_names, (size_t)p->classes);
     free(p->arch);
+    free(p->recipe);
     memset(p, 0, sizeof *p);
 }

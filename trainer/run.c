@@ -4,11 +4,13 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "trainer/loop.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int is_folder(const char *path)
 {
@@ -57,6 +59,20 @@ static void say_changes(const dpt_run *r, char **saved, int n)
     dpt_cli_fini(&was);
 }
 
+/* What cannot be opened is not always missing. */
+static void say_not_found(const dpt_run *r, dpl_text *why)
+{
+    char *file = is_folder(r->opt->resume) ? dpl_path_join(r->opt->resume, "model.safetensors")
+                                           : dpl_strdup(r->opt->resume);
+    const dpl_text found = *why;
+
+    if (file && access(file, F_OK))
+        dpt_report_note(r->report, "=> no checkpoint found at '%s'", r->opt->resume);
+    free(file);
+    dpl_fail(why, 0, "--resume %s: %s; give a run folder or a .safetensors file", r->opt->resume,
+             found.s);
+}
+
 int dpt_run_resume(dpt_run *r, dpl_text *why)
 {
     char **saved = NULL;
@@ -66,12 +82,11 @@ int dpt_run_resume(dpt_run *r, dpl_text *why)
     if (!(r->resume_folder = folder_of(r->opt->resume)))
         return dpl_fail(why, DPT_EXIT_FAILED, "out of memory");
     if ((err = dpt_checkpoint_peek_open(&r->peek, r->opt->resume, why))) {
-        if (err == DPL_EIO)
-            dpt_report_note(r->report, "=> no checkpoint found at '%s'", r->opt->resume);
+        if (err == DPL_EIO) say_not_found(r, why);
         return err == DPL_ENOMEM ? DPT_EXIT_FAILED : DPT_EXIT_DATA;
     }
     dpt_report_note(r->report, "=> loading checkpoint '%s'", r->opt->resume);
-    if (dpt_runlog_saved(r->resume_folder, &saved, &n, why)) {
+    if (dpt_runlog_saved(r->resume_folder, r->peek.recipe, &saved, &n, why)) {
         dpt_runlog_saved_free(saved, n);
         return DPT_EXIT_DATA;
     }

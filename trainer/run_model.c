@@ -33,6 +33,8 @@ static void fill_checkpoint(dpt_run *r, dpt_checkpoint *c)
     c->progress = r->progress;
     c->class_names = dpt_run_class_names(r);
     c->height = c->width = r->opt->size;
+    memcpy(c->mean, r->opt->load.mean, sizeof c->mean);
+    memcpy(c->std, r->opt->load.std, sizeof c->std);
 }
 
 static int load(dpt_run *r, dpl_text *why)

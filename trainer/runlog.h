@@ -60,9 +60,10 @@ char *dpt_runlog_options(const dpt_cli *cli);
 int dpt_runlog_is_taken(const char *name);
 
 /** The options of the run in `folder` that decide what it computes, as "--name=value" arguments; the
- *  caller frees each and the array. No args.json there: none.
+ *  caller frees each and the array. No args.json there: from `recipe`, the JSON text that the
+ *  checkpoint carries; without it (NULL): none.
  *  @return DPL_OK, DPL_EDATA (damaged), DPL_ENOMEM; why */
-int dpt_runlog_saved(const char *folder, char ***out, int *n, dpl_text *why);
+int dpt_runlog_saved(const char *folder, const char *recipe, char ***out, int *n, dpl_text *why);
 void dpt_runlog_saved_free(char **args, int n);
 
 #ifdef __cplusplus

@@ -133,11 +133,11 @@ static char *as_argument(const dpl_opt *o, const char *value, int *err)
     return NULL;
 }
 
-int dpt_runlog_saved(const char *folder, char ***out, int *n, dpl_text *why)
+int dpt_runlog_saved(const char *folder, const char *recipe, char ***out, int *n, dpl_text *why)
 {
     char *path = dpl_path_join(folder, "args.json");
     json_error_t at;
-    json_t *root = NULL, *options;
+    json_t *all = NULL, *options;
     int err = DPL_OK;
 
     *n = 0;
@@ -145,13 +145,17 @@ int dpt_runlog_saved(const char *folder, char ***out, int *n, dpl_text *why)
         err = DPL_ENOMEM;
         goto done;
     }
-    if (access(path, F_OK)) goto done; /* a checkpoint alone is fine */
-    root = json_load_file(path, 0, &at);
-    options = json_object_get(root, "options");
-    if (!json_is_object(options)) {
-        err = dpl_fail(why, DPL_EDATA, "%s: not the options of a run: %s (line %d)", path,
-                       root ? "no \"options\"" : at.text, root ? 1 : at.line);
-        goto done;
+    if (access(path,
+               F_OK)) { /* the checkpoint was moved away from its folder: it carries them too */
+        options = all = recipe ? json_loads(recipe, 0, &at) : NULL;
+    } else {
+        all = json_load_file(path, 0, &at);
+        options = json_object_get(all, "options");
+        if (!json_is_object(options)) {
+            err = dpl_fail(why, DPL_EDATA, "%s: not the options of a run: %s (line %d)", path,
+                           all ? "no \"options\"" : at.text, all ? 1 : at.line);
+            goto done;
+        }
     }
     for (const dpl_opt *o = dpt_cli_spec()->opts; o->name && !err; o++) {
         const char *value = json_string_value(json_object_get(options, o->name));
@@ -160,7 +164,7 @@ int dpt_runlog_saved(const char *folder, char ***out, int *n, dpl_text *why)
     }
 done:
     if (err == DPL_ENOMEM) dpl_fail(why, err, "out of memory");
-    json_decref(root);
+    json_decref(all);
     free(path);
     return err;
 }
