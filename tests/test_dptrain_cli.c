@@ -145,6 +145,8 @@ static void senseless_options_are_usage_errors(void **state)
     refused(2, "--warmup", "shorter", "--warmup 1 data");
     refused(2, "--evaluate", "--resume", "-e data");
     refused(2, "no DIR", "dptrain -h", "");
+    refused(2, "--output", "empty", "--output= data");
+    refused(2, "--resume", "empty", "--resume= data");
     refused(2, "one DIR", "found 2", "data data");
     refused(2, "--val-split", "val/ already", "--val-split 10% data");
     refused(4, "cuda:0", "--devices cpu", "--devices cuda:0 data");
@@ -163,11 +165,22 @@ static void unusable_data_is_named(void **state)
     test_make_folder(test_format("%s/hole/c9", w));
     refused(3, "hole/c9", "no pictures", "hole");
     test_work_tree("half/train", 2, 2);
+    test_make_folder(test_format("%s/rot/c0", w));
+    test_write_file(test_format("%s/rot/c0/0.jpg", w), "none", 4);
+    refused(3, "none of the 1 picture", "dpload check", "-o rotten rot"); /* was "saved", exit 0 */
+    test_work_tree("blind/train", 2, 2);
+    for (int c = 0; c < 2; c++) {
+        test_make_folder(test_format("%s/blind/val/c%d", w, c));
+        test_write_file(test_format("%s/blind/val/c%d/0.jpg", w, c), "none", 4);
+    }
+    refused(3, "blind/val", "none of the 2 pictures", "-o blinded blind");
+    refused(2, "blinded", "not empty", "-o blinded blind"); /* what was learned is kept */
+    refused(3, "blind/val", "none of the 2 pictures", "-e --resume blinded blind");
     refused(3, "no val/", "--val-split", "half");
     test_work_tree("more/train", 2, 2);
     test_work_tree("more/val", 3, 2);
     refused(3, "c2", "more/val", "more");
-    refused(3, "nowhere", "No such file", "--resume nowhere data");
+    refused(3, "--resume nowhere", "give a run folder", "--resume nowhere data");
     refused(3, "c0/", "safetensors", "-e --resume data/train/c0/0000.jpg data");
 }
 
@@ -197,6 +210,50 @@ static void another_model_or_class_count_is_refused(void **state)
     refused(3, "3", "2", "--resume three --size 32 -o four two");
     refused(3, "resnet18", "tinynet", "--resume three --size 32 --arch resnet18 -o four data");
     refused(2, "seed", "leave", "--resume three --size 32 --seed 3 -o four data");
+}
+
+/* With stderr closed, the log took its number and the messages went into the log. */
+static void messages_never_end_up_in_a_file(void **state)
+{
+    static const char *const files[] = { "log.csv", "log.jsonl", "args.json" };
+
+    (void)state;
+    for (int fd = 0; fd <= 2; fd++) {
+        test_run r;
+
+        test_dptrain_close(fd);
+        test_dptrain(&r,
+                     "-a tinynet --size 16 --backend ref --epochs 2 -b 12 -p 1 -f -o mute data");
+        test_dptrain_close(-1);
+        assert_int_equal(r.code, fd == 1); /* results that nobody got */
+        test_run_free(&r);
+        for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+            size_t len;
+            uint8_t *text = test_read_file(test_format("%s/mute/%s", test_work(), files[i]), &len);
+            assert_null(memmem(text, len, "Epoch", 5));
+            assert_null(memmem(text, len, "epoch ", 6));
+            free(text);
+        }
+    }
+}
+
+/* "…" stood behind the names of all classes once they filled a line. */
+static void only_classes_left_out_are_an_ellipsis(void **state)
+{
+    char names[512] = "";
+    test_run r;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        const char *class = test_format("%s/long/%d-a-class-with-a-long-name", test_work(), i);
+        test_make_folder(class);
+        test_write_file(test_format("%s/x.jpg", class), "none", 4);
+        snprintf(names + strlen(names), sizeof names - strlen(names),
+                 "%s%d-a-class-with-a-long-name", i ? ", " : "", i);
+    }
+    test_dptrain(&r, "-a tinynet --size 16 --backend ref --epochs 1 -o lost long");
+    if (!strstr(r.err, test_format("3 classes (%s)\n", names))) fail_msg("%s", r.err);
+    test_run_free(&r);
 }
 
 static void printing_options_train_nothing(void **state)
@@ -234,6 +291,8 @@ int main(void)
         cmocka_unit_test(unusable_data_is_named),
         cmocka_unit_test(a_run_folder_is_never_overwritten),
         cmocka_unit_test(another_model_or_class_count_is_refused),
+        cmocka_unit_test(messages_never_end_up_in_a_file),
+        cmocka_unit_test(only_classes_left_out_are_an_ellipsis),
         cmocka_unit_test(printing_options_train_nothing),
     };
 

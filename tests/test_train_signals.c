@@ -21,6 +21,7 @@ static void stop_and_go_on(int sig, int code, const char *folder)
     test_dptrain_signal(&r, sig, file, 4, COMMON " --epochs 5000 -o %s data", folder);
     if (r.code != code) fail_msg("exit %d: %s", r.code, r.err);
     assert_true(r.seconds < 20);
+    assert_non_null(strstr(r.err, "dptrain: stopping after this step; again: at once, unsaved\n"));
     assert_non_null(strstr(r.err, "checkpoint saved"));
     test_run_free(&r);
     n = test_log_numbers(file, "step", step, 4096);

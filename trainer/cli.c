@@ -68,7 +68,7 @@ static const dpl_opt table[] = {
     { "json", 0, NULL, DPL_OPT_FLAG, AT(json), 0, 0, NULL, NULL,
       "one JSON object with the results on stdout, nothing else there", NULL, 0 },
     { "quiet", 'q', NULL, DPL_OPT_COUNT, AT(quiet), 0, 0, NULL, NULL,
-      "no progress; twice: errors only", NULL, 0 },
+      "no progress; twice: results and errors only", NULL, 0 },
     { "verbose", 'v', NULL, DPL_OPT_COUNT, AT(verbose), 0, 0, NULL, NULL,
       "memory plan and how each layer is computed", NULL, 0 },
     { "print-config", 0, NULL, DPL_OPT_FLAG, AT(print_config), 0, 0, NULL, NULL,
@@ -176,6 +176,9 @@ static int check_values(const dpt_cli *c, dpl_text *why)
                         "--resize %d with --size %d: the resized short side must not be smaller "
                         "than the crop",
                         o->resize, o->size);
+    if ((o->output && !*o->output) || (o->resume && !*o->resume))
+        return dpl_fail(why, DPT_EXIT_USAGE, "--%s: the name is empty; give a path",
+                        o->output && !*o->output ? "output" : "resume");
     if (o->evaluate && !o->resume)
         return dpl_fail(why, DPT_EXIT_USAGE,
                         "--evaluate: of which weights? Give --resume FILE.safetensors or --resume "
@@ -200,7 +203,7 @@ static char **join_argv(int argc, char **argv, char *const *saved, int n_saved)
 
 static int take_operand(dpt_cli *c, int argc, char **argv, int operand, dpl_text *why)
 {
-    if (operand >= argc)
+    if (operand >= argc || !*argv[operand])
         return dpl_fail(why, DPT_EXIT_USAGE,
                         "no DIR given: name the folder of the pictures, as in `dptrain photos/` "
                         "(dptrain -h for help)");

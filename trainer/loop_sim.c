@@ -8,6 +8,7 @@
 #include "trainer/interrupt.h"
 #include "trainer/loop.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,20 +126,22 @@ static int simulate_epoch(dpt_run *r, sim_device *d, dpt_pass *pass, int64_t *be
 static int finish_epoch(dpt_run *r, sim_device *d, dpt_pass *pass, int64_t began, dpl_text *why)
 {
     const double busy = (double)pass->steps * step_s(d, r->devices);
-    char a[32], b[32];
+    char a[32], b[32], most[64] = "";
     int rc = sync_all(d, r->devices, why);
 
     if (rc) return rc;
     pass->time = (double)(dpl_now_ns() - began) / 1e9;
     pass->wait = pass->time > busy ? pass->time - busy : 0;
     pass->compute = busy;
+    if (busy > 0)
+        snprintf(most, sizeof most, " (%.0f without waiting)", (double)pass->images_here / busy);
     dpt_report_result(r->report,
-                      "epoch %lld/%lld (simulated): %s images in %s, %.0f images/s (%.0f without "
-                      "waiting), waiting for data %.1f %% of the time",
+                      "epoch %lld/%lld (simulated): %s images in %s, %.0f images/s%s, waiting for "
+                      "data %.1f %% of the time",
                       (long long)pass->epoch + 1, (long long)pass->epochs,
                       dpt_format_count(a, (uint64_t)pass->images_here),
-                      dpt_format_seconds(b, pass->time), dpt_pass_rate(pass),
-                      (double)pass->images_here / busy, 100 * dpt_pass_wait_share(pass));
+                      dpt_format_seconds(b, pass->time), dpt_pass_rate(pass), most,
+                      100 * dpt_pass_wait_share(pass));
     r->last_train = *pass;
     return DPT_EXIT_DONE;
 }

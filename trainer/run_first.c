@@ -55,12 +55,13 @@ static void line_split(const dpt_run *r, const dpl_info *info)
 static void line_data(const dpt_run *r, const char *what, const char *path, const dpl_info *d)
 {
     char a[32], names[512] = "";
+    int named = 0;
 
-    for (int i = 0; i < d->classes && strlen(names) < 60; i++)
-        add(names, sizeof names, "%s%s", i ? ", " : "", d->class_names[i]);
+    for (; named < d->classes && strlen(names) < 60; named++)
+        add(names, sizeof names, "%s%s", named ? ", " : "", d->class_names[named]);
     dpt_report_note(r->report, "%s %s: %s picture%s, %d class%s (%s%s)", what, path,
                     dpt_format_count(a, d->samples), plural((long long)d->samples), d->classes,
-                    d->classes == 1 ? "" : "es", names, strlen(names) >= 60 ? ", …" : "");
+                    d->classes == 1 ? "" : "es", names, named < d->classes ? ", …" : "");
     if (d->ignored_files)
         dpt_report_note(
             r->report, "%s %s: %llu file%s ignored that %s no picture by name, such as %s", what,
@@ -141,16 +142,19 @@ static void line_plan(const dpt_run *r)
     const dpt_options *o = r->opt;
 
     dpt_report_note(r->report,
-                    "train: %d epoch%s of %llu steps, SGD lr %g (%s), momentum %g%s, weight decay "
+                    "train: %d epoch%s of %llu step%s, SGD lr %g (%s), momentum %g%s, weight decay "
                     "%g, seed %llu",
-                    o->epochs, plural(o->epochs), (unsigned long long)r->train_info.batches, o->lr,
-                    sched[o->sched], o->momentum, o->nesterov ? " (Nesterov)" : "", o->weight_decay,
+                    o->epochs, plural(o->epochs), (unsigned long long)r->train_info.batches,
+                    plural((long long)r->train_info.batches), o->lr, sched[o->sched], o->momentum,
+                    o->nesterov ? " (Nesterov)" : "", o->weight_decay,
                     (unsigned long long)o->load.seed);
     if (r->folder) dpt_report_note(r->report, "output: %s", r->folder);
 }
 
 void dpt_run_first_lines(dpt_run *r)
 {
+    const int cores = dpl_cpus_usable(NULL);
+
     line_split(r, r->train ? &r->train_info : &r->val_info);
     if (r->train)
         line_data(r, r->subsets ? "train part of" : "train", r->train_path, &r->train_info);
@@ -167,5 +171,9 @@ void dpt_run_first_lines(dpt_run *r)
                         "no model is written");
     if (r->graph) line_model(r);
     if (r->train && !r->sim) line_plan(r);
+    if (r->graph && r->opt->threads > cores)
+        dpt_report_warn(r->report,
+                        "--threads %d: more than the %d usable core%s; steps take longer",
+                        r->opt->threads, cores, plural(cores));
     lines_verbose(r);
 }

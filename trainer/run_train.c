@@ -44,6 +44,15 @@ static void count_bad(const dpt_run *r, uint64_t *refused, uint64_t *warned)
     }
 }
 
+/* Nothing learned or nothing measured is no success, however few pictures the cap forgives. */
+static int check_usable(const char *path, const dpt_pass *p, uint64_t samples, dpl_text *why)
+{
+    if (p->total.n || p->batch < p->batches) return DPT_EXIT_DONE;
+    return dpl_fail(why, DPT_EXIT_DATA,
+                    "%s: none of the %llu picture%s can be used; `dpload check` tells why", path,
+                    (unsigned long long)samples, samples == 1 ? "" : "s");
+}
+
 static void start_val_pass(const dpt_run *r, int64_t epoch, dpt_pass *val)
 {
     memset(val, 0, sizeof *val);
@@ -66,6 +75,7 @@ static int finish_epoch(dpt_run *r, const dpt_pass *train, int partial, dpl_text
     start_val_pass(r, train->epoch, &val);
     if (r->val) {
         if ((rc = dpt_loop_evaluate(r, &val, why)) || dpt_interrupt_signal()) return rc;
+        if ((rc = check_usable(r->val_path, &val, r->val_info.samples, why))) return rc;
         if (dpt_runlog_eval(&r->log, &val, p->step, why)) return DPT_EXIT_FAILED;
     }
     row.seconds = train->time + val.time;
@@ -121,6 +131,20 @@ static int all_done(const dpt_run *r)
     return dpt_loop_steps_done(r) || (p->epoch >= r->opt->epochs && p->evaluated);
 }
 
+/* Where the result is, for who looks at the end of a long log. */
+static void say_saved(const dpt_run *r)
+{
+    const dpt_progress *p = &r->progress;
+
+    if (p->best_epoch >= 0)
+        dpt_report_note(r->report,
+                        "saved: %s/model.safetensors; best top-1 %.2f (epoch %lld): "
+                        "%s/best.safetensors",
+                        r->folder, p->best_top1, (long long)p->best_epoch + 1, r->folder);
+    else
+        dpt_report_note(r->report, "saved: %s/model.safetensors", r->folder);
+}
+
 int dpt_run_train(dpt_run *r, dpl_text *why)
 {
     dpt_progress *p = &r->progress;
@@ -140,11 +164,14 @@ int dpt_run_train(dpt_run *r, dpl_text *why)
     while (!rc && !dpt_interrupt_signal() && !all_done(r)) {
         dpt_loop_train_pass(r, &pass);
         rc = dpt_loop_train(r, &pass, why);
+        if (!rc) rc = check_usable(r->train_path, &pass, r->train_info.samples, why);
         if (!rc && !dpt_interrupt_signal())
             rc = finish_epoch(r, &pass, pass.batch < pass.batches, why);
     }
     if (rc) return keep_and_fail(r, rc);
-    return dpt_interrupt_signal() && !all_done(r) ? stop(r, why) : DPT_EXIT_DONE;
+    if (dpt_interrupt_signal() && !all_done(r)) return stop(r, why);
+    say_saved(r);
+    return DPT_EXIT_DONE;
 }
 
 int dpt_run_evaluate(dpt_run *r, dpl_text *why)
@@ -158,6 +185,7 @@ int dpt_run_evaluate(dpt_run *r, dpl_text *why)
     if (dpt_interrupt_signal())
         return dpl_fail(why, dpt_interrupt_exit(dpt_interrupt_signal(), 0), "stopped by %s",
                         dpt_interrupt_name(dpt_interrupt_signal()));
+    if ((rc = check_usable(r->val_path, val, r->val_info.samples, why))) return rc;
     dpt_report_result(r->report, " *   Acc@1 %.3f Acc@5 %.3f",
                       dpt_percent(val->total.top1, val->total.n),
                       dpt_percent(val->total.top5, val->total.n));
