@@ -255,6 +255,26 @@ static void c1_scan_bombs_are_bounded(void **state)
     fault_free_all();
 }
 
+/* A name with a line break, a tab or an escape sequence stays one entry of one line. */
+static void c1_names_cannot_forge_the_list(void **state)
+{
+    const char *out, *err, *at;
+    int code, lines = 0;
+    fault_set s;
+
+    (void)state;
+    fault_begin(&s);
+    fault_add(&s, "a/x\n3 pictures\t\x1b[2J.jpg", fault_gif(), FAULT_BAD, "GIF");
+    code = fault_run(&s, &out, &err, "dpload check .");
+    if (code >= 0) {
+        assert_int_equal(code, 3);
+        assert_non_null(strstr(out, "./a/x\\n3 pictures\\t\\x1b[2J.jpg\tGIF is not"));
+        for (at = out; (at = strchr(at, '\n')); at++) lines++;
+        assert_int_equal(lines, 2);
+    }
+    fault_free_all();
+}
+
 /* --- C1-05 --- */
 
 typedef struct herd {
@@ -334,6 +354,7 @@ int main(void)
         cmocka_unit_test(c1_short_files_are_not_read_past_their_end),
         cmocka_unit_test(c1_sizes_that_overflow_are_refused_at_once),
         cmocka_unit_test(c1_scan_bombs_are_bounded),
+        cmocka_unit_test(c1_names_cannot_forge_the_list),
         cmocka_unit_test(c1_ten_thousand_bad_pictures_leave_nothing_behind),
     };
 

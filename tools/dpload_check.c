@@ -20,7 +20,8 @@ static const char *const loader_rows[] = { "workers",        "strict", "max-pixe
 static const cli_command command = {
     .program = "dpload check",
     .summary = "Decode every picture of DIR (of DIR/train and DIR/val) from its first row to its "
-               "last, and list the bad ones: path, tab, reason. Exit code 3 when there are any.",
+               "last, and list the bad ones: path, tab, reason. Control characters in a path are "
+               "written as \\n, \\t and \\x1b. Exit code 3 when there are any.",
     .examples = "dpload check imagenet\ndpload check --strict imagenet > bad.tsv\n"
                 "dpload check --list val.txt\n",
     .own = rows,
@@ -44,6 +45,24 @@ static int drain(dpl_loader *l)
     return err == DPL_EOF ? DPL_OK : err;
 }
 
+/* One line is one picture, whatever its name: a line break in it would forge another, an escape
+ * sequence would reach the terminal. */
+static void print_path(const char *path)
+{
+    for (; *path; path++) {
+        const unsigned char c = (unsigned char)*path;
+
+        if (c == '\n')
+            fputs("\\n", stdout);
+        else if (c == '\t')
+            fputs("\\t", stdout);
+        else if (c < 0x20 || c == 0x7f)
+            printf("\\x%02x", (unsigned)c);
+        else
+            putchar(c);
+    }
+}
+
 static int list_bad(const dpl_loader *l, totals *t)
 {
     dpl_bad *list;
@@ -55,7 +74,8 @@ static int list_bad(const dpl_loader *l, totals *t)
     for (size_t i = 0; i < n; i++) {
         const int warned = list[i].kind == DPL_BAD_WARNED;
 
-        printf("%s\t%s%s\n", list[i].path, warned ? "warning: " : "", list[i].reason);
+        print_path(list[i].path);
+        printf("\t%s%s\n", warned ? "warning: " : "", list[i].reason);
         t->warned += (uint64_t)warned;
         t->bad += (uint64_t)!warned;
     }
