@@ -84,7 +84,7 @@ static int32_t index_of(const char *s)
 static int all_indices(dpl_labels *l, uint64_t *bad)
 {
     for (uint64_t k = 0; k < l->text.count; k++) {
-        if ((l->class[k] = index_of(dpl_name_at(&l->text, k))) >= 0) continue;
+        if ((l->meaning[k] = index_of(dpl_name_at(&l->text, k))) >= 0) continue;
         *bad = k;
         return 0;
     }
@@ -94,7 +94,7 @@ static int all_indices(dpl_labels *l, uint64_t *bad)
 static int check_range(const dpl_labels *l, int32_t end, const char *name, dpl_text *why)
 {
     for (uint64_t k = 0; k < l->text.count; k++)
-        if (l->class[k] >= end)
+        if (l->meaning[k] >= end)
             return dpl_fail(why, DPL_EDATA, "%s:%llu: label %.64s: expected 0..%d", name,
                             (unsigned long long)l->line[k], dpl_name_at(&l->text, k), end - 1);
     return DPL_OK;
@@ -105,27 +105,27 @@ static int check_range(const dpl_labels *l, int32_t end, const char *name, dpl_t
 static int look_up_names(dpl_labels *l, const char *const *classes, int n_classes, uint64_t *bad)
 {
     dpl_labels known = { 0 };
-    int32_t *class = dpl_calloc((size_t)n_classes, sizeof *class);
+    int32_t *number = dpl_calloc((size_t)n_classes, sizeof *number);
     uint32_t place;
-    int err = class ? DPL_OK : DPL_ENOMEM;
+    int err = number ? DPL_OK : DPL_ENOMEM;
 
     for (int c = 0; c < n_classes && !err; c++) {
         const uint64_t before = known.text.count;
 
         err = dpl_labels_add(&known, classes[c], 0, &place);
-        if (!err && known.text.count > before) class[place] = c;
+        if (!err && known.text.count > before) number[place] = c;
     }
     for (uint64_t k = 0; !err && k < l->text.count; k++) {
         const uint32_t at = *slot_of(&known, dpl_name_at(&l->text, k));
 
         if (at) {
-            l->class[k] = class[at - 1];
+            l->meaning[k] = number[at - 1];
         } else {
             *bad = k;
             err = DPL_EDATA;
         }
     }
-    free(class);
+    free(number);
     dpl_labels_fini(&known);
     return err;
 }
@@ -156,7 +156,7 @@ static int settle_indices(const dpl_labels *l, dpl_name_list *titles, const char
     int32_t most = -1;
 
     for (uint64_t k = 0; !err && k < l->text.count; k++)
-        if (l->class[k] > most) most = l->class[k];
+        if (l->meaning[k] > most) most = l->meaning[k];
     for (int32_t c = 0; c <= most && !err; c++) {
         char digits[12];
 
@@ -176,7 +176,7 @@ static int settle_names(dpl_labels *l, dpl_name_list *titles)
     if (err) return err;
     dpl_name_list_sort(titles);
     for (uint64_t k = 0; k < l->text.count; k++)
-        l->class[k] = (int32_t)dpl_name_list_find(titles, dpl_name_at(&l->text, k));
+        l->meaning[k] = (int32_t)dpl_name_list_find(titles, dpl_name_at(&l->text, k));
     return DPL_OK;
 }
 
@@ -185,7 +185,7 @@ int dpl_labels_settle(dpl_labels *l, dpl_name_list *titles, const char *name,
 {
     uint64_t bad = 0;
 
-    if (!(l->class = dpl_calloc((size_t)l->text.count, sizeof *l->class))) return DPL_ENOMEM;
+    if (!(l->meaning = dpl_calloc((size_t)l->text.count, sizeof *l->meaning))) return DPL_ENOMEM;
     if (classes) return settle_known(l, titles, name, classes, n_classes, why);
     if (all_indices(l, &bad)) return settle_indices(l, titles, name, why);
     return settle_names(l, titles);
@@ -196,6 +196,6 @@ void dpl_labels_fini(dpl_labels *l)
     dpl_name_list_free(&l->text);
     free(l->line);
     free(l->slot);
-    free(l->class);
+    free(l->meaning);
     memset(l, 0, sizeof *l);
 }

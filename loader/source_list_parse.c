@@ -134,7 +134,7 @@ static int settle(parse *p, const char *const *classes, int n_classes)
     err = dpl_labels_settle(&p->labels, &l->titles, p->name, classes, n_classes, p->why);
     if (err) return err == DPL_EDATA ? err : no_room(p, err);
     for (uint64_t i = 0; i < l->count; i++)
-        if (l->label[i] >= 0) l->label[i] = p->labels.class[l->label[i]];
+        if (l->label[i] >= 0) l->label[i] = p->labels.meaning[l->label[i]];
     trim_arrays(l);
     dpl_name_list_trim(&l->titles);
     return DPL_OK;
