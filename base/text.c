@@ -54,3 +54,19 @@ void dpl_text_prefix(dpl_text *t, const char *format, ...)
     set(t, format, ap, t->s);
     va_end(ap);
 }
+
+void dpl_print_visible(FILE *f, const char *s)
+{
+    for (; *s; s++) {
+        const unsigned char c = (unsigned char)*s;
+
+        if (c == '\n')
+            fputs("\\n", f);
+        else if (c == '\t')
+            fputs("\\t", f);
+        else if (c < ' ' || c == 0x7f)
+            fprintf(f, "\\x%02x", c);
+        else
+            putc(c, f);
+    }
+}

@@ -256,6 +256,22 @@ static void only_classes_left_out_are_an_ellipsis(void **state)
     test_run_free(&r);
 }
 
+/* A newline in a file name broke the message; an escape sequence reached the terminal. */
+static void a_name_cannot_drive_the_terminal(void **state)
+{
+    test_run r;
+
+    (void)state;
+    test_work_tree("tricky", 2, 4);
+    test_write_file(test_format("%s/tricky/c1/a\n\033[31mb.jpg", test_work()), "none", 4);
+    test_dptrain(&r, "-a tinynet --size 16 --backend ref --epochs 1 -b 8 -o tricked tricky");
+    assert_int_equal(r.code, 0);
+    if (!strstr(r.err, "dptrain: refused: tricky/c1/a\\n\\x1b[31mb.jpg: ")) fail_msg("%s", r.err);
+    assert_null(strchr(r.err, '\033'));
+    test_run_free(&r);
+    refused(3, "a\\n\\x1b[31mb.jpg", "max_bad", "--max-bad 0 -o tricked2 tricky");
+}
+
 static void printing_options_train_nothing(void **state)
 {
     test_run r;
@@ -293,6 +309,7 @@ int main(void)
         cmocka_unit_test(another_model_or_class_count_is_refused),
         cmocka_unit_test(messages_never_end_up_in_a_file),
         cmocka_unit_test(only_classes_left_out_are_an_ellipsis),
+        cmocka_unit_test(a_name_cannot_drive_the_terminal),
         cmocka_unit_test(printing_options_train_nothing),
     };
 

@@ -45,24 +45,6 @@ static int drain(dpl_loader *l)
     return err == DPL_EOF ? DPL_OK : err;
 }
 
-/* One line is one picture, whatever its name: a line break in it would forge another, an escape
- * sequence would reach the terminal. */
-static void print_path(const char *path)
-{
-    for (; *path; path++) {
-        const unsigned char c = (unsigned char)*path;
-
-        if (c == '\n')
-            fputs("\\n", stdout);
-        else if (c == '\t')
-            fputs("\\t", stdout);
-        else if (c < 0x20 || c == 0x7f)
-            printf("\\x%02x", (unsigned)c);
-        else
-            putchar(c);
-    }
-}
-
 static int list_bad(const dpl_loader *l, totals *t)
 {
     dpl_bad *list;
@@ -74,7 +56,7 @@ static int list_bad(const dpl_loader *l, totals *t)
     for (size_t i = 0; i < n; i++) {
         const int warned = list[i].kind == DPL_BAD_WARNED;
 
-        print_path(list[i].path);
+        dpl_print_visible(stdout, list[i].path); /* one line per picture, whatever its name */
         printf("\t%s%s\n", warned ? "warning: " : "", list[i].reason);
         t->warned += (uint64_t)warned;
         t->bad += (uint64_t)!warned;

@@ -85,7 +85,9 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_options *o, const
 int cli_fail(int status, const char *text)
 {
     fflush(stdout);
-    fprintf(stderr, "dpload: %s\n", text);
+    fputs("dpload: ", stderr);
+    dpl_print_visible(stderr, text);
+    fputc('\n', stderr);
     switch (status) {
     case DPL_EINVAL: return CLI_USAGE;
     case DPL_EIO:
@@ -178,7 +180,9 @@ void cli_name_bad(const dpl_loader *l)
     if (cli_bad_list(l, &list, &n)) return;
     while (refused < n && list[refused].kind == DPL_BAD_REFUSED) refused++;
     for (size_t i = 0; i < refused && i < NAMED_MAX; i++) {
-        fprintf(stderr, "dpload: left out %s: %s\n", list[i].path, list[i].reason);
+        fputs("dpload: left out ", stderr);
+        dpl_print_visible(stderr, list[i].path);
+        fprintf(stderr, ": %s\n", list[i].reason);
     }
     if (refused > NAMED_MAX) {
         fprintf(stderr, "dpload: and %zu more (dpload check lists all)\n", refused - NAMED_MAX);

@@ -136,8 +136,8 @@ void bench_print(const bench_result *r, const cli_options *o)
     putchar('\n');
     print_words(r, stage);
     if (s->bad || s->warned) {
-        printf("%" PRIu64 " bad pictures left out, %" PRIu64 " decoded with a warning\n", s->bad,
-               s->warned);
+        printf("%" PRIu64 " bad picture%s left out, %" PRIu64 " decoded with a warning\n", s->bad,
+               s->bad == 1 ? "" : "s", s->warned);
     }
     for (size_t i = 0; i < r->n_hashes; i++) {
         printf("hash of epoch %zu%s: %016" PRIx64 "\n", i, i < r->epochs ? "" : " (cut short)",

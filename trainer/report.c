@@ -73,10 +73,14 @@ static void line(dpt_report *r, FILE *f, const char *prefix, const char *format,
 
 static void line(dpt_report *r, FILE *f, const char *prefix, const char *format, va_list ap)
 {
+    char *text = NULL;
+
+    if (vasprintf(&text, format, ap) < 0) text = NULL;
     dpt_report_wipe(r);
     if (f == r->out) fflush(r->err); /* both may be one terminal */
     fputs(prefix, f);
-    vfprintf(f, format, ap);
+    dpl_print_visible(f, text ? text : "out of memory");
+    free(text);
     fputc('\n', f);
     fflush(f);
 }
@@ -125,7 +129,9 @@ void dpt_report_result(dpt_report *r, const char *format, ...)
 void dpt_report_error(dpt_report *r, const char *text)
 {
     dpt_report_wipe(r);
-    fprintf(r->err, r->color ? "\033[31mdptrain:\033[0m %s\n" : "dptrain: %s\n", text);
+    fputs(r->color ? "\033[31mdptrain:\033[0m " : "dptrain: ", r->err);
+    dpl_print_visible(r->err, text);
+    fputc('\n', r->err);
     fflush(r->err);
 }
 
