@@ -104,7 +104,7 @@ clean: ## remove the build folder
 	rm -rf build
 
 # --- rules ---
-$B/%_avx2.o: EXTRA := -mavx2 -mfma -mbmi2
+$B/%_avx2.o: EXTRA := -mavx2 -mfma -mbmi2 -mf16c
 $B/%_avx512.o: EXTRA := -mavx512f -mavx512bw -mavx512dq -mavx512vl
 $B/%_avx512vbmi.o: EXTRA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vbmi -mavx512vnni
 $B/%.o: %.c

@@ -5,6 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__x86_64__) || defined(__i386__)
+#    include <cpuid.h>
+#endif
+
+#if defined(__x86_64__) || defined(__i386__)
+/* Of the builtin below not every compiler knows this name. */
+static int has_f16c(void)
+{
+    unsigned a, b, c, d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+#endif
+
 /* __builtin_cpu_supports() also asks XGETBV, that is, whether the system saves the wide registers. */
 static unsigned detect(void)
 {
@@ -13,7 +27,7 @@ static unsigned detect(void)
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        __builtin_cpu_supports("bmi2")) {
+        __builtin_cpu_supports("bmi2") && has_f16c()) {
         flags |= DPL_CPU_AVX2;
     }
     if (flags && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

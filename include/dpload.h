@@ -71,7 +71,12 @@ typedef enum dpl_index_use {
     DPL_INDEX_NOT_WRITTEN = 3 /**< every folder was listed, but the file cannot be written */
 } dpl_index_use;
 
-typedef enum dpl_dtype { DPL_UINT8 = 0, DPL_FLOAT32 = 1 } dpl_dtype;
+typedef enum dpl_dtype {
+    DPL_UINT8 = 0,    /**< as decoded and augmented, 0..255 */
+    DPL_FLOAT32 = 1,  /**< normalised; see options.mean */
+    DPL_BFLOAT16 = 2, /**< the float32 value rounded to the nearest, ties to even; 16 bits each */
+    DPL_FLOAT16 = 3   /**< the same as IEEE half */
+} dpl_dtype;
 typedef enum dpl_layout { DPL_NHWC = 0, DPL_NCHW = 1 } dpl_layout;
 typedef enum dpl_decode_mode {
     DPL_DECODE_FAST = 0, /**< may decode at 1/2, 1/4, 1/8 size and resample with 16-bit weights */
@@ -166,7 +171,7 @@ typedef struct dpl_options {
     /* --- delivery --- */
     dpl_dtype dtype;       /**< [DPL_UINT8] */
     dpl_layout layout;     /**< [DPL_NHWC]; DPL_UINT8 is NHWC only */
-    float mean[3], std[3]; /**< DPL_FLOAT32: (value / 255 - mean) / std per channel, RGB
+    float mean[3], std[3]; /**< all but DPL_UINT8: (value / 255 - mean) / std per channel, RGB
                                 [0.485 0.456 0.406, 0.229 0.224 0.225] */
 
     /* --- threads and memory --- */

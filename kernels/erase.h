@@ -22,6 +22,10 @@ void dpl_erase_nhwc(float *px, int width, const dpl_rect *r,
                     const float value[3]); /**< [h][w][3] */
 void dpl_erase_nchw(float *px, int width, int height, const dpl_rect *r,
                     const float value[3]); /**< [3][height][width] */
+/** The same two for numbers of 16 bits. */
+void dpl_erase_nhwc16(uint16_t *px, int width, const dpl_rect *r, const uint16_t value[3]);
+void dpl_erase_nchw16(uint16_t *px, int width, int height, const dpl_rect *r,
+                      const uint16_t value[3]);
 
 #ifdef __cplusplus
 }

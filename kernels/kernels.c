@@ -15,6 +15,10 @@ void dpl_kernels_select(dpl_kernels *k, unsigned cpu)
                         .saturate = dpl_saturate_c,
                         .hue = dpl_hue_c,
                         .sharpen = dpl_sharpen_c,
+                        .bfloat_nchw = dpl_bfloat_nchw_c,
+                        .bfloat_nhwc = dpl_bfloat_nhwc_c,
+                        .half_nchw = dpl_half_nchw_c,
+                        .half_nhwc = dpl_half_nhwc_c,
                         .blur = dpl_blur_c,
                         .normalize_nchw = dpl_normalize_nchw_c,
                         .normalize_nhwc = dpl_normalize_nhwc_c };
@@ -29,6 +33,10 @@ void dpl_kernels_select(dpl_kernels *k, unsigned cpu)
                             .saturate = dpl_saturate_avx2,
                             .hue = dpl_hue_avx2,
                             .sharpen = dpl_sharpen_avx2,
+                            .bfloat_nchw = dpl_bfloat_nchw_avx2,
+                            .bfloat_nhwc = dpl_bfloat_nhwc_avx2,
+                            .half_nchw = dpl_half_nchw_avx2,
+                            .half_nhwc = dpl_half_nhwc_avx2,
                             .blur = dpl_blur_avx2,
                             .normalize_nchw = dpl_normalize_nchw_avx2,
                             .normalize_nhwc = dpl_normalize_nhwc_avx2 };

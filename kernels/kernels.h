@@ -24,6 +24,7 @@ typedef struct dpl_kernels {
     dpl_saturate_fn *saturate;
     dpl_hue_fn *hue;
     dpl_sharpen_fn *sharpen;
+    dpl_normalize16_fn *bfloat_nchw, *bfloat_nhwc, *half_nchw, *half_nhwc;
     dpl_blur_fn *blur;
     dpl_normalize_fn *normalize_nchw, *normalize_nhwc;
 } dpl_kernels;

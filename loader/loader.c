@@ -34,8 +34,7 @@ static void settle_recipe(dpl_loader *l)
         l->erase[c] = (float)o->erase_value[c];
     }
     dpl_recipe_erase_levels(l->erase_level, o);
-    l->picture_bytes =
-        (size_t)o->width * (size_t)o->height * 3 * (o->dtype == DPL_FLOAT32 ? sizeof(float) : 1);
+    l->picture_bytes = (size_t)o->width * (size_t)o->height * 3 * dpl_dtype_bytes(o->dtype);
     dpl_kernels_select(&l->kernels, dpl_cpu_flags());
 }
 

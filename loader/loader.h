@@ -106,7 +106,7 @@ typedef struct __attribute__((aligned(64))) dpl_worker {
     dpl_apply_scratch scratch;
     void *file; /* encoded bytes */
     size_t file_cap;
-    uint8_t *picture; /* 8-bit picture before it becomes float, or NULL */
+    uint8_t *picture; /* 8-bit picture before it is converted, or NULL */
 } dpl_worker;
 
 /* --- the loader --- */
@@ -240,6 +240,13 @@ uint64_t dpl_sample_at(const dpl_loader *l, const dpl_permutation *order, uint64
 int dpl_epoch_exists(const dpl_loader *l, uint64_t epoch);
 /** Was the loader opened by another process? Takes no lock: in a forked child none may be taken. */
 int dpl_loader_foreign(const dpl_loader *l);
+
+/* finish.c */
+size_t dpl_dtype_bytes(dpl_dtype t);
+/** The finished 8-bit picture to out, as the options want it: any type but DPL_UINT8. */
+void dpl_finish_convert(const dpl_loader *l, void *out, const uint8_t *picture);
+/** Write the erase value to a part of a delivered picture. */
+void dpl_finish_erase(const dpl_loader *l, void *out, const dpl_rect *r);
 
 /* bad.c */
 /** Remember an issue of a slot; reason is copied, path is dpl_sample_name()'s. Lock is held.

@@ -134,12 +134,12 @@ static int check_enums(const dpl_options *o, dpl_text *why)
         return dpl_fail(why, DPL_EINVAL, "filter %d: expected bilinear or bicubic", (int)o->filter);
     if (o->decode < DPL_DECODE_FAST || o->decode > DPL_DECODE_EXACT)
         return dpl_fail(why, DPL_EINVAL, "decode %d: expected 0..1", (int)o->decode);
-    if (o->dtype < DPL_UINT8 || o->dtype > DPL_FLOAT32)
-        return dpl_fail(why, DPL_EINVAL, "dtype %d: expected 0..1", (int)o->dtype);
+    if (o->dtype < DPL_UINT8 || o->dtype > DPL_FLOAT16)
+        return dpl_fail(why, DPL_EINVAL, "dtype %d: expected 0..3", (int)o->dtype);
     if (o->layout < DPL_NHWC || o->layout > DPL_NCHW)
         return dpl_fail(why, DPL_EINVAL, "layout %d: expected 0..1", (int)o->layout);
     if (o->dtype == DPL_UINT8 && o->layout != DPL_NHWC)
-        return dpl_fail(why, DPL_EINVAL, "layout NCHW needs dtype float32: uint8 is NHWC only");
+        return dpl_fail(why, DPL_EINVAL, "layout NCHW needs another dtype: uint8 is NHWC only");
     return DPL_OK;
 }
 

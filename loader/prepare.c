@@ -59,20 +59,7 @@ int dpl_prepare_decode(dpl_worker *w, const void *file, size_t len, uint64_t epo
     return err;
 }
 
-/* The last step: after normalising, so that 0 is the mean colour. */
-static void erase(const dpl_loader *l, uint8_t *out, const dpl_rect *r)
-{
-    float *floats = (float *)(void *)out;
-
-    if (l->opt.dtype == DPL_UINT8)
-        dpl_erase_u8(out, l->opt.width, r, l->erase_level);
-    else if (l->opt.layout == DPL_NHWC)
-        dpl_erase_nhwc(floats, l->opt.width, r, l->erase);
-    else
-        dpl_erase_nchw(floats, l->opt.width, l->opt.height, r, l->erase);
-}
-
-/* Write the finished picture to out, as uint8 at once, as float by way of w->picture. */
+/* Write the finished picture to out, as uint8 at once, else by way of w->picture. */
 static int write_sample(dpl_worker *w, uint8_t *out, const dpl_plan *plan, const dpl_pixels *px)
 {
     const dpl_loader *l = w->loader;
@@ -80,11 +67,8 @@ static int write_sample(dpl_worker *w, uint8_t *out, const dpl_plan *plan, const
     const int err = dpl_plan_apply(picture, plan, &l->recipe, px, &l->kernels, &w->scratch);
 
     if (err) return err;
-    if (w->picture)
-        (l->opt.layout == DPL_NCHW ? l->kernels.normalize_nchw : l->kernels.normalize_nhwc)(
-            (float *)(void *)out, picture, (size_t)l->opt.width * (size_t)l->opt.height, l->scale,
-            l->bias);
-    if (plan->erase.w) erase(l, out, &plan->erase);
+    if (w->picture) dpl_finish_convert(l, out, picture);
+    if (plan->erase.w) dpl_finish_erase(l, out, &plan->erase);
     return DPL_OK;
 }
 
@@ -136,7 +120,7 @@ static size_t keep_apply(const dpl_loader *l)
 uint64_t dpl_prepare_scratch(const dpl_loader *l)
 {
     return KEEP_FILE + KEEP_DECODER + keep_apply(l) +
-           (l->opt.dtype == DPL_FLOAT32 ? picture_pixels(l) : 0);
+           (l->opt.dtype != DPL_UINT8 ? picture_pixels(l) : 0);
 }
 
 int dpl_prepare_init(dpl_worker *w, dpl_text *why)
@@ -145,7 +129,7 @@ int dpl_prepare_init(dpl_worker *w, dpl_text *why)
     const int err = dpl_decoder_create(&w->decoder, &l->limits);
 
     if (err) return dpl_fail(why, err, "no memory for a decoder");
-    if (l->opt.dtype != DPL_FLOAT32) return DPL_OK;
+    if (l->opt.dtype == DPL_UINT8) return DPL_OK;
     if (!(w->picture = dpl_alloc_aligned(picture_pixels(l), 1)))
         return dpl_fail(why, DPL_ENOMEM, "no memory for a worker's picture");
     return DPL_OK;

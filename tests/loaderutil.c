@@ -90,7 +90,9 @@ uint64_t test_hash(const void *bytes, size_t len)
 
 size_t test_picture_bytes(const dpl_batch *b)
 {
-    return (size_t)b->width * (size_t)b->height * 3 * (b->dtype == DPL_FLOAT32 ? 4 : 1);
+    static const size_t bytes[] = { 1, 4, 2, 2 };
+
+    return (size_t)b->width * (size_t)b->height * 3 * bytes[b->dtype];
 }
 
 static uint64_t trace_batch(const dpl_batch *b, test_entry *at)

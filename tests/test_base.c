@@ -206,8 +206,8 @@ static void flags_are_what_the_kernel_says(void **state)
     (void)state;
     unsetenv("DPL_CPU");
     flags = dpl_cpu_flags();
-    assert_int_equal(!!(flags & DPL_CPU_AVX2),
-                     cpuinfo_has("avx2") && cpuinfo_has("fma") && cpuinfo_has("bmi2"));
+    assert_int_equal(!!(flags & DPL_CPU_AVX2), cpuinfo_has("avx2") && cpuinfo_has("fma") &&
+                                                   cpuinfo_has("bmi2") && cpuinfo_has("f16c"));
     assert_int_equal(!!(flags & DPL_CPU_AVX512),
                      cpuinfo_has("avx512f") && cpuinfo_has("avx512bw") && cpuinfo_has("avx512dq") &&
                          cpuinfo_has("avx512vl"));

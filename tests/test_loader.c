@@ -2,6 +2,8 @@
 /* Delivery: exactly once, the same bytes whatever the threads and the split, order of the calls. */
 #include "tests/loaderutil.h"
 
+#include "kernels/convert.h"
+
 #include <dirent.h>
 #include <malloc.h>
 #include <math.h>
@@ -153,6 +155,37 @@ static void pixels_are_the_samples_own(void **state)
             dpl_release(l, &b, NULL);
         }
         dpl_close(&l);
+    }
+    test_memory_free(&m);
+}
+
+/* The same pictures as float32, rounded number by number; with erasing, which comes last. */
+static void sixteen_bits_are_the_floats_rounded(void **state)
+{
+    test_memory m;
+
+    (void)state;
+    test_memory_pictures(&m, 16);
+    for (int form = 0; form < 4; form++) {
+        const dpl_dtype type = form < 2 ? DPL_BFLOAT16 : DPL_FLOAT16;
+        dpl_options opt = test_loader_options(&m);
+        dpl_loader *l[2];
+        dpl_batch b[2];
+
+        opt.layout = form % 2 ? DPL_NCHW : DPL_NHWC;
+        opt.random_erase = 0.5;
+        opt.erase_value[1] = 0.3;
+        for (int k = 0; k < 2; k++) {
+            opt.dtype = k ? type : DPL_FLOAT32;
+            assert_int_equal(dpl_open(&l[k], &opt), DPL_OK);
+            assert_int_equal(dpl_next(l[k], &b[k], -1), DPL_OK);
+        }
+        for (size_t i = 0; i < (size_t)b[0].n * 16 * 16 * 3; i++) {
+            const float v = ((const float *)b[0].part[0].pixels)[i];
+            const uint16_t got = ((const uint16_t *)b[1].part[0].pixels)[i];
+            assert_int_equal(got, type == DPL_BFLOAT16 ? dpl_to_bfloat(v) : dpl_to_half(v));
+        }
+        for (int k = 0; k < 2; k++) dpl_close(&l[k]);
     }
     test_memory_free(&m);
 }
@@ -359,6 +392,7 @@ int main(void)
         cmocka_unit_test(bytes_do_not_depend_on_threads_or_split),
         cmocka_unit_test(without_shuffle_the_order_is_the_sources),
         cmocka_unit_test(pixels_are_the_samples_own),
+        cmocka_unit_test(sixteen_bits_are_the_floats_rounded),
         cmocka_unit_test(epochs_follow_each_other),
         cmocka_unit_test(holding_every_slot_is_an_error_not_a_deadlock),
         cmocka_unit_test(info_and_stats_add_up),

@@ -38,10 +38,11 @@ static const dpl_opt rows[] = {
       "load the share of process N of --world [0]", NULL, 0 },
     { "world", 0, NULL, DPL_OPT_INT, CLI_AT(loader.world), 1, 1048576, NULL, "N",
       "processes that share each batch [1]", NULL, 0 },
-    { "dtype", 0, NULL, DPL_OPT_CHOICE, CLI_AT(loader.dtype), 0, 0, "uint8|float32", "TYPE",
-      "of the delivered pixels: uint8 or float32 [uint8]", NULL, 0 },
+    { "dtype", 0, NULL, DPL_OPT_CHOICE, CLI_AT(loader.dtype), 0, 0,
+      "uint8|float32|bfloat16|float16", "TYPE",
+      "of the delivered pixels: uint8, float32, bfloat16 or float16 [uint8]", NULL, 0 },
     { "layout", 0, NULL, DPL_OPT_CHOICE, CLI_AT(loader.layout), 0, 0, "nhwc|nchw", "ORDER",
-      "nhwc, or nchw with float32 [nhwc]", NULL, 0 },
+      "nhwc, or with any dtype but uint8 nchw [nhwc]", NULL, 0 },
     CLI_OPT_VERBOSE,
     CLI_OPT_END,
 };
@@ -67,8 +68,7 @@ static void put_le(uint8_t *out, uint64_t v, int bytes)
  * size of a batch nor its split over devices matters, only what is delivered, and in which order. */
 static void hash_batch(tool_hash64 *h, const dpl_batch *b)
 {
-    const size_t one = (size_t)b->width * (size_t)b->height * 3 *
-                       (b->dtype == DPL_FLOAT32 ? sizeof(float) : sizeof(uint8_t));
+    const size_t one = (size_t)b->width * (size_t)b->height * 3 * cli_dtype_bytes(b->dtype);
 
     for (int p = 0; p < b->parts; p++) {
         const dpl_part *part = &b->part[p];

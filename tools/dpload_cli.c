@@ -106,6 +106,18 @@ int cli_end(int code)
     return lost && !code ? CLI_FAILED : code;
 }
 
+const char *cli_dtype_name(dpl_dtype t)
+{
+    static const char *const name[] = { "uint8", "float32", "bfloat16", "float16" };
+
+    return name[t];
+}
+
+size_t cli_dtype_bytes(dpl_dtype t)
+{
+    return t == DPL_UINT8 ? 1 : t == DPL_FLOAT32 ? 4 : 2;
+}
+
 static double mb(uint64_t bytes)
 {
     return (double)bytes / 1e6;
@@ -123,9 +135,9 @@ void cli_announce(const dpl_loader *l, const cli_options *o, FILE *out)
             "%s: %" PRIu64 " pictures in %d classes; %s recipe, %d x %d %s %s; batch %d, loader "
             "threads %d%s, batches ahead %d, %s\n",
             p->list ? p->list : p->path, info.samples, info.classes,
-            p->recipe == DPL_EVAL ? "eval" : "train", p->width, p->height,
-            p->dtype == DPL_FLOAT32 ? "float32" : "uint8", p->layout == DPL_NCHW ? "NCHW" : "NHWC",
-            p->batch, info.workers, readers, info.prefetch, p->devices ? p->devices : "cpu");
+            p->recipe == DPL_EVAL ? "eval" : "train", p->width, p->height, cli_dtype_name(p->dtype),
+            p->layout == DPL_NCHW ? "NCHW" : "NHWC", p->batch, info.workers, readers, info.prefetch,
+            p->devices ? p->devices : "cpu");
     if (info.ignored_files) {
         fprintf(out, "%" PRIu64 " other files ignored, for example %s\n", info.ignored_files,
                 info.ignored_example ? info.ignored_example : "?");

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "dpload.h"
 
+#include <stddef.h>
 #include <stdio.h>
 
 #ifdef __cplusplus
@@ -84,6 +85,10 @@ int cli_has_both(const char *dir);
 int cli_data_choose(cli_data *d, const char *dir, cli_options *o, dpl_text *why);
 void cli_data_free(cli_data *d);
 
+/** "uint8", "float32", "bfloat16", "float16". */
+const char *cli_dtype_name(dpl_dtype t);
+/** Bytes of one number. */
+size_t cli_dtype_bytes(dpl_dtype t);
 /** "dpload: text" on stderr. @return the exit code for status */
 int cli_fail(int status, const char *text);
 /** After dpl_open(): one line on what was opened; with verbose also what memory it takes. */

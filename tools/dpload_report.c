@@ -161,7 +161,7 @@ static void json_settings(dpl_json *j, const bench_result *r, const cli_options 
     dpl_json_int(j, "classes", r->info.classes);
     dpl_json_int(j, "width", p->width);
     dpl_json_int(j, "height", p->height);
-    dpl_json_string(j, "dtype", p->dtype == DPL_FLOAT32 ? "float32" : "uint8");
+    dpl_json_string(j, "dtype", cli_dtype_name(p->dtype));
     dpl_json_string(j, "layout", p->layout == DPL_NCHW ? "nchw" : "nhwc");
     dpl_json_int(j, "batch", p->batch);
     dpl_json_int(j, "workers", r->info.workers);
