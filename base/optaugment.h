@@ -69,7 +69,11 @@
     { "erase-ratio", 0, NULL, DPL_OPT_PAIR, offsetof(TYPE, M.erase_ratio_min), 0.0001, 1000, NULL, "LO,HI",          \
       "its height / width [0.3,3.3]", NULL, 0 },                                                                     \
     { "erase-value", 0, NULL, DPL_OPT_THREE, offsetof(TYPE, M.erase_value), -1000000, 1000000, NULL, "R,G,B",        \
-      "its normalised colour; 0 = the mean [0,0,0]", NULL, 0 }
+      "its normalised colour; 0 = the mean [0,0,0]", NULL, 0 },                                                      \
+    { "mixup", 0, "mixup-alpha", DPL_OPT_DOUBLE, offsetof(TYPE, M.mixup), 0, 1000, NULL, "ALPHA",                    \
+      "blend each picture with the next of its batch, weight from Beta(ALPHA,ALPHA) [0]", NULL, 0 },                 \
+    { "cutmix", 0, "cutmix-alpha", DPL_OPT_DOUBLE, offsetof(TYPE, M.cutmix), 0, 1000, NULL, "ALPHA",                 \
+      "paste a box of the next picture, area from Beta(ALPHA,ALPHA); both: one per batch [0]", NULL, 0 }
 
 /** Their names, for a program that takes them by name. */
 #define DPL_AUGMENT_OPT_NAMES \
@@ -77,7 +81,8 @@
     "ra-magnitude", "color-jitter", "grayscale", "blur", "blur-kernel", "blur-sigma", "invert", \
     "posterize", "posterize-bits", "solarize", "solarize-threshold", "sharpness", \
     "sharpness-factor", "autocontrast", "equalize", "affine-degrees", "affine-translate", \
-    "affine-scale", "affine-shear", "random-erase", "erase-scale", "erase-ratio", "erase-value"
+    "affine-scale", "affine-shear", "random-erase", "erase-scale", "erase-ratio", "erase-value", \
+    "mixup", "cutmix"
 /* clang-format on */
 
 #endif

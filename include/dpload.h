@@ -240,6 +240,16 @@ typedef struct dpl_options {
     double erase_ratio_min, erase_ratio_max; /**< its height / width, > 0 [0.3, 3.3] */
     /** What it writes: normalised RGB, 0 = the mean colour; DPL_UINT8: the nearest level [0, 0, 0] */
     double erase_value[3];
+
+    /* --- mixing of finished pictures, DPL_TRAIN only. One draw per step over all ranks: each sample
+           is mixed with the next one of the step, the last with the first. A sample whose next one is
+           bad stays as it is, and so does a step of one sample. Labels become soft ones, see dpl_part.
+           With both on, each step is mixed one way or the other, with probability 1/2. --- */
+    double mixup; /**< blend the two, with weights lambda and 1 - lambda; lambda is drawn from
+                        Beta(mixup, mixup) and rounded to a multiple of 2^-15; 0..1000, 0 = off [0] */
+    double
+        cutmix; /**< paste a box of the next sample, of 1 - lambda of the area before it is clipped;
+                        lambda is drawn from Beta(cutmix, cutmix); 0..1000, 0 = off [0] */
 } dpl_options;
 
 /* The list file: lines end with LF or CRLF; empty lines and lines that begin with '#' are skipped (a
@@ -264,6 +274,11 @@ typedef struct dpl_part {
     void *pixels; /**< [n][height][width][3] or [n][3][height][width], see dtype and layout;
                                 64-byte aligned; memory of `device` */
     const int32_t *labels; /**< [n] class index, -1 = unlabelled; host memory */
+    /** Soft labels of options.mixup and cutmix: sample i is mix[i] of class labels[i] and 1 - mix[i]
+     *  of class labels2[i]. Where nothing was mixed, mix[i] is 1 and labels2[i] is labels[i]. Both
+     *  are [n], host memory, and there with any options */
+    const int32_t *labels2;
+    const float *mix; /**< 0..1 */
     const uint64_t
         *ids;   /**< [n] sample index in the whole source, whatever the subset; host memory */
     int n;      /**< samples here; 0 is possible in a small last batch */

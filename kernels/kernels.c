@@ -21,7 +21,9 @@ void dpl_kernels_select(dpl_kernels *k, unsigned cpu)
                         .half_nhwc = dpl_half_nhwc_c,
                         .blur = dpl_blur_c,
                         .normalize_nchw = dpl_normalize_nchw_c,
-                        .normalize_nhwc = dpl_normalize_nhwc_c };
+                        .normalize_nhwc = dpl_normalize_nhwc_c,
+                        .blend_u8 = dpl_blend_u8_c,
+                        .blend_f32 = dpl_blend_f32_c };
 #if defined(__x86_64__)
     if (cpu & DPL_CPU_AVX2) {
         *k = (dpl_kernels){ .rows = dpl_resample_rows_avx2,
@@ -39,7 +41,9 @@ void dpl_kernels_select(dpl_kernels *k, unsigned cpu)
                             .half_nhwc = dpl_half_nhwc_avx2,
                             .blur = dpl_blur_avx2,
                             .normalize_nchw = dpl_normalize_nchw_avx2,
-                            .normalize_nhwc = dpl_normalize_nhwc_avx2 };
+                            .normalize_nhwc = dpl_normalize_nhwc_avx2,
+                            .blend_u8 = dpl_blend_u8_avx2,
+                            .blend_f32 = dpl_blend_f32_avx2 };
     }
     if (cpu & DPL_CPU_VBMI) {
         k->rows = dpl_resample_rows_avx512vbmi;

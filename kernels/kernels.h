@@ -8,6 +8,7 @@
 #include "kernels/color.h"
 #include "kernels/convert.h"
 #include "kernels/erase.h"
+#include "kernels/mix.h"
 #include "kernels/resample.h"
 #include "kernels/rotate.h"
 #include "kernels/sharpen.h"
@@ -27,6 +28,8 @@ typedef struct dpl_kernels {
     dpl_normalize16_fn *bfloat_nchw, *bfloat_nhwc, *half_nchw, *half_nhwc;
     dpl_blur_fn *blur;
     dpl_normalize_fn *normalize_nchw, *normalize_nhwc;
+    dpl_blend_u8_fn *blend_u8;
+    dpl_blend_f32_fn *blend_f32;
 } dpl_kernels;
 
 /** cpu: bits of dpl_cpu_flags(). */

@@ -11,6 +11,7 @@
 #include "kernels/kernels.h"
 #include "loader/decode.h"
 #include "loader/idmap.h"
+#include "loader/mix.h"
 #include "loader/order.h"
 #include "loader/readahead.h"
 #include "loader/source.h"
@@ -56,10 +57,11 @@ typedef struct dpl_issue {
 /** One device's share of a slot. Written by the owners of its places; by the worker that completes it
  *  from then on; by the consumer while it is held. */
 typedef struct dpl_slot_part {
-    void *block; /* pinned: pixels, ids, labels */
+    void *block; /* pinned: all of a sample but `bad` */
     uint8_t *pixels;
     uint64_t *ids;
-    int32_t *labels;
+    int32_t *labels, *labels2;
+    float *mix;
     uint8_t *bad;                   /* [capacity] 1 = this place holds no picture */
     void *device_pixels;            /* NULL when the device reads host memory */
     dpl_event *uploaded, *released; /* recorded by the completing worker, by dpl_release() */
@@ -73,13 +75,17 @@ typedef struct dpl_slot {
     uint64_t epoch, index;
     uint64_t first;        /* position of this rank's first sample */
     uint64_t planned;      /* samples over all ranks */
-    uint64_t number;       /* of this rank's first sample, counted since the last restart */
+    uint64_t number;       /* of this rank's first place, counted since the last restart */
     int total;             /* samples of this rank */
+    int places;            /* total, and one more where the halo is prepared */
+    int left;              /* atomic: places not finished yet, counted when the batch is mixed */
     int parts_left;        /* lock */
     dpl_permutation order; /* of the epoch */
-    dpl_slot_part *part;   /* [lanes] */
-    dpl_part *view;        /* [lanes] as handed out */
-    dpl_issue *issue;      /* lock */
+    dpl_mix_plan mix;
+    dpl_slot_part *part; /* [lanes + 1]; the last one is the halo: the sample that this rank's last
+                              one is mixed with. It is never handed out */
+    dpl_part *view;      /* [lanes] as handed out */
+    dpl_issue *issue;    /* lock */
     size_t issues, issue_cap;
 } dpl_slot;
 
@@ -162,7 +168,7 @@ struct dpl_loader {
     dpl_slot **in_flight;              /* [slots] of sequence s at s % slots */
     uint64_t base_epoch, base_index;   /* of sequence 0 */
     uint64_t claim_seq;                /* sequences below have a slot */
-    uint64_t claim_number;             /* samples in them */
+    uint64_t claim_number;             /* places in them */
     uint64_t claim_end;                /* sequences from here on are not begun */
     dpl_slot *filling;                 /* has places left to claim, or NULL */
     int next_place, next_part;
@@ -195,6 +201,13 @@ void dpl_slot_recycle(dpl_loader *l, dpl_slot *s);
 void dpl_slot_compact(const dpl_loader *l, dpl_slot *s, int p);
 /** Queue the copy of a complete part, when its device has memory. @return DPL_OK, DPL_EDEVICE … */
 int dpl_slot_upload(dpl_loader *l, dpl_slot *s, int p);
+
+/* mix.c: one worker mixes a whole batch, once all of its samples are there */
+/** Draw how a batch is mixed.
+ *  @return 1 when this rank needs a halo: the sample behind its last one, see dpl_batch_position() */
+int dpl_mix_plan_batch(const dpl_loader *l, uint64_t epoch, uint64_t index, dpl_mix_plan *m);
+/** Mix every sample that has a partner, in place. */
+void dpl_mix_slot(const dpl_loader *l, dpl_slot *s);
 
 /* limit.c measures the loader: include/dpload.h */
 
@@ -234,6 +247,8 @@ void dpl_loader_restart(dpl_loader *l, uint64_t epoch, uint64_t index);
 /* position.c: pure arithmetic of sequences */
 /** Epoch and index of sequence seq. Lock is held. */
 void dpl_position_of(const dpl_loader *l, uint64_t seq, uint64_t *epoch, uint64_t *index);
+/** A position of a batch as it is; behind the last one comes the first one. */
+uint64_t dpl_batch_position(const dpl_loader *l, uint64_t index, uint64_t pos);
 /** The sample at a position of the epoch whose order is given. */
 uint64_t dpl_sample_at(const dpl_loader *l, const dpl_permutation *order, uint64_t pos);
 /** Does an epoch exist? */

@@ -15,6 +15,14 @@ void dpl_position_of(const dpl_loader *l, uint64_t seq, uint64_t *epoch, uint64_
     *index = at % l->steps.count;
 }
 
+uint64_t dpl_batch_position(const dpl_loader *l, uint64_t index, uint64_t pos)
+{
+    const uint64_t begin = index * l->steps.batch, rest = l->steps.samples - begin;
+    const uint64_t size = rest < l->steps.batch ? rest : l->steps.batch;
+
+    return pos < begin + size ? pos : begin;
+}
+
 uint64_t dpl_sample_at(const dpl_loader *l, const dpl_permutation *order, uint64_t pos)
 {
     return dpl_samples_index(l->samples, l->opt.shuffle ? dpl_permutation_at(order, pos) : pos);

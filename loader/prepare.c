@@ -77,7 +77,8 @@ int dpl_prepare(dpl_worker *w, dpl_slot *s, int p, int place, int *warned, dpl_t
     const dpl_loader *l = w->loader;
     dpl_slot_part *part = &s->part[p];
     const int at = place - part->first;
-    const uint64_t id = dpl_sample_at(l, &s->order, s->first + (uint64_t)place);
+    const uint64_t id =
+        dpl_sample_at(l, &s->order, dpl_batch_position(l, s->index, s->first + (uint64_t)place));
     int64_t mark = dpl_now_ns();
     dpl_plan plan;
     dpl_pixels px;
@@ -86,7 +87,8 @@ int dpl_prepare(dpl_worker *w, dpl_slot *s, int p, int place, int *warned, dpl_t
 
     *warned = 0;
     part->ids[at] = id;
-    part->labels[at] = l->samples->ops->label(l->samples, id);
+    part->labels[at] = part->labels2[at] = l->samples->ops->label(l->samples, id);
+    part->mix[at] = 1;
     err = read_sample(w, id, s->number + (uint64_t)place, &len, why);
     lap(l->ahead ? &w->count.read_wait_ns : &w->count.read_ns, &mark);
     if (err) return err;

@@ -54,9 +54,11 @@ struct dpl_ahead {
 static void begin_batch(dpl_ahead *a, int new_epoch)
 {
     const dpl_loader *l = a->l;
+    dpl_mix_plan mix;
 
     if (new_epoch) dpl_permutation_init(&a->order, l->samples->count, l->opt.seed, a->epoch);
     dpl_steps_rank(&l->steps, a->index, l->opt.rank, l->opt.world, &a->first, &a->n);
+    a->n += (uint64_t)dpl_mix_plan_batch(l, a->epoch, a->index, &mix); /* the halo */
     a->done = 0;
 }
 
@@ -99,7 +101,7 @@ static void read_next(dpl_ahead *a)
 {
     entry *e = &a->entry[a->next % a->entries];
 
-    e->id = dpl_sample_at(a->l, &a->order, a->first + a->done);
+    e->id = dpl_sample_at(a->l, &a->order, dpl_batch_position(a->l, a->index, a->first + a->done));
     e->state = READING;
     a->next++;
     a->done++;

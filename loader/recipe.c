@@ -73,6 +73,8 @@ static int check_numbers(const dpl_options *o, dpl_text *why)
         { "affine_shear", offsetof(dpl_options, affine_shear), 2, 0, 89 },
         { "random_erase", offsetof(dpl_options, random_erase), 1, 0, 1 },
         { "erase_value", offsetof(dpl_options, erase_value), 3, -1e6, 1e6 },
+        { "mixup", offsetof(dpl_options, mixup), 1, 0, 1000 },
+        { "cutmix", offsetof(dpl_options, cutmix), 1, 0, 1000 },
     };
 
     for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {

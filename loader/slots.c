@@ -124,6 +124,37 @@ static int size_lanes(dpl_loader *l, dpl_text *why)
     return DPL_OK;
 }
 
+static size_t part_bytes(size_t n, size_t pixels)
+{
+    return pixels + line_up(n * sizeof(uint64_t)) + 2 * line_up(n * sizeof(int32_t)) +
+           line_up(n * sizeof(float));
+}
+
+/* Lay a part's arrays for n samples out over its block; pixels: their bytes. */
+static void part_carve(dpl_slot_part *part, size_t n, size_t pixels)
+{
+    uint8_t *at = part->block;
+
+    part->pixels = at;
+    part->ids = (uint64_t *)(void *)(at += pixels);
+    part->labels = (int32_t *)(void *)(at += line_up(n * sizeof *part->ids));
+    part->labels2 = (int32_t *)(void *)(at += line_up(n * sizeof *part->labels));
+    part->mix = (float *)(void *)(at + line_up(n * sizeof *part->labels2));
+}
+
+/* The halo stays in the memory of the host. */
+static int halo_create(dpl_loader *l, dpl_slot_part *halo, dpl_text *why)
+{
+    const size_t pixels = line_up(l->picture_bytes), bytes = part_bytes(1, pixels);
+
+    if (!dpl_mix_is_on(&l->opt)) return DPL_OK;
+    if (!(halo->block = dpl_alloc_aligned(bytes, 1)) || !(halo->bad = dpl_calloc(1, 1)))
+        return dpl_fail(why, DPL_ENOMEM, "no memory to mix batches: %zu bytes", bytes);
+    part_carve(halo, 1, pixels);
+    l->slot_bytes += bytes;
+    return DPL_OK;
+}
+
 static int part_create(dpl_loader *l, dpl_slot_part *part, const dpl_lane *lane, dpl_text *why)
 {
     const size_t n = lane->capacity ? (size_t)lane->capacity : 1;
@@ -133,16 +164,14 @@ static int part_create(dpl_loader *l, dpl_slot_part *part, const dpl_lane *lane,
     if (dpl_mul(n, l->picture_bytes, &pixels) || pixels > SIZE_MAX / 2)
         return dpl_fail(why, DPL_ENOMEM, "a batch slot of %zu pictures is too large", n);
     pixels = line_up(pixels);
-    bytes = pixels + line_up(n * sizeof *part->ids) + line_up(n * sizeof *part->labels);
+    bytes = part_bytes(n, pixels);
     if (!(part->block = dpl_device_host_alloc(lane->device, bytes)) ||
         !(part->bad = dpl_calloc(n, 1)))
         return dpl_fail(why, DPL_ENOMEM,
                         "no memory for a batch slot of %zu bytes (%zu pictures, %d slots); use a "
                         "smaller batch or prefetch",
                         bytes, n, l->slots);
-    part->pixels = part->block;
-    part->ids = (uint64_t *)(void *)(part->pixels + pixels);
-    part->labels = (int32_t *)(void *)(part->pixels + pixels + line_up(n * sizeof *part->ids));
+    part_carve(part, n, pixels);
     l->slot_bytes += bytes;
     if ((err = dpl_event_create(lane->device, &part->released, why))) return err;
     if (!lane->copies) return DPL_OK;
@@ -167,11 +196,12 @@ int dpl_slots_create(dpl_loader *l, dpl_text *why)
     for (int k = 0; k < l->slots; k++) {
         dpl_slot *s = &l->slot[k];
 
-        s->part = dpl_calloc((size_t)l->lanes, sizeof *s->part);
+        s->part = dpl_calloc((size_t)l->lanes + 1, sizeof *s->part);
         s->view = dpl_calloc((size_t)l->lanes, sizeof *s->view);
         if (!s->part || !s->view) return dpl_fail(why, DPL_ENOMEM, "out of memory");
         for (int p = 0; p < l->lanes; p++)
             if ((err = part_create(l, &s->part[p], &l->lane[p], why))) return err;
+        if ((err = halo_create(l, &s->part[l->lanes], why))) return err;
         *l->free_tail = s;
         l->free_tail = &s->next_free;
     }
@@ -194,6 +224,8 @@ void dpl_slots_destroy(dpl_loader *l)
 
         if (s->part) dpl_slot_settle(s, l->lanes); /* an error here changes nothing: it all goes */
         for (int p = 0; s->part && p < l->lanes; p++) part_destroy(&s->part[p], l->lane[p].device);
+        if (s->part) free(s->part[l->lanes].block);
+        if (s->part) free(s->part[l->lanes].bad);
         dpl_issues_clear(s);
         free(s->issue);
         free(s->part);
@@ -242,12 +274,16 @@ void dpl_slot_compact(const dpl_loader *l, dpl_slot *s, int p)
                    part->pixels + (size_t)k * l->picture_bytes, l->picture_bytes);
             part->ids[n] = part->ids[k];
             part->labels[n] = part->labels[k];
+            part->labels2[n] = part->labels2[k];
+            part->mix[n] = part->mix[k];
         }
         n++;
     }
     view->n = n;
     view->pixels = part->device_pixels ? part->device_pixels : part->pixels;
     view->labels = part->labels;
+    view->labels2 = part->labels2;
+    view->mix = part->mix;
     view->ids = part->ids;
     view->device = p;
 }

@@ -47,6 +47,16 @@ static void set_busy(dpl_worker *w, int busy)
     if (!l->busy) pthread_cond_signal(&l->idle);
 }
 
+/* The halo is one more place, behind the last part's. */
+static void plan_mix(const dpl_loader *l, dpl_slot *s)
+{
+    dpl_slot_part *halo = &s->part[l->lanes];
+
+    halo->first = s->total;
+    halo->planned = dpl_mix_plan_batch(l, s->epoch, s->index, &s->mix);
+    s->places = s->left = s->total + halo->planned;
+}
+
 /* Plan a slot as batch `index` of `epoch`. The slot is this worker's alone. */
 static int plan_slot(dpl_loader *l, dpl_slot *s, uint64_t *share)
 {
@@ -67,6 +77,7 @@ static int plan_slot(dpl_loader *l, dpl_slot *s, uint64_t *share)
         if (!share[p]) dpl_slot_compact(l, s, p);
     }
     dpl_permutation_init(&s->order, l->samples->count, l->opt.seed, s->epoch);
+    plan_mix(l, s);
     return dpl_slot_settle(s, l->lanes); /* until then the consumer's queued work may read it */
 }
 
@@ -107,7 +118,7 @@ static void open_slot(dpl_worker *w)
     }
     l->in_flight[l->claim_seq++ % (uint64_t)l->slots] = s;
     s->number = l->claim_number;
-    l->claim_number += (uint64_t)s->total;
+    l->claim_number += (uint64_t)s->places;
     if (s->total) {
         l->filling = s;
         l->next_place = l->next_part = 0;
@@ -157,7 +168,7 @@ static dpl_slot *claim(dpl_worker *w, int *p, int *place)
                 l->next_part++;
             *p = l->next_part;
             *place = l->next_place++;
-            if (l->next_place == s->total) l->filling = NULL;
+            if (l->next_place == s->places) l->filling = NULL;
             set_busy(w, 1);
             return s;
         } else if (l->opening) {
@@ -186,6 +197,7 @@ static int note(dpl_worker *w, dpl_slot *s, int p, int place, int err, int warne
     part->bad[place - part->first] = (uint8_t)refused;
     if (err && !refused) return err;
     if (!refused && !warned) return DPL_OK;
+    if (p == l->lanes) return DPL_OK; /* the halo: the rank that delivers it names it */
     if (!(path = dpl_sample_name(l, id))) return dpl_fail(why, DPL_ENOMEM, "out of memory");
     pthread_mutex_lock(&l->lock);
     err = dpl_issue_add(l, s, place, refused ? DPL_BAD_REFUSED : DPL_BAD_WARNED, id, path, why->s);
@@ -193,22 +205,48 @@ static int note(dpl_worker *w, dpl_slot *s, int p, int place, int err, int warne
     return err ? dpl_fail(why, err, "no memory for the list of bad samples") : DPL_OK;
 }
 
-/* The worker that finishes the last place of a part owns the part: every other worker's writes are
- * visible to it through `left`. */
-static int finish(dpl_worker *w, dpl_slot *s, int p, dpl_text *why)
+/* Every place of a part is finished, and mixed: on to its device. */
+static int hand_over(dpl_worker *w, dpl_slot *s, int p, dpl_text *why)
 {
     dpl_loader *l = w->loader;
     const int64_t since = dpl_now_ns();
     int err;
 
-    if (__atomic_sub_fetch(&s->part[p].left, 1, __ATOMIC_ACQ_REL)) return DPL_OK;
     dpl_slot_compact(l, s, p);
     if ((err = dpl_slot_upload(l, s, p)))
         return dpl_fail(why, err, "device %s: a batch could not be copied",
                         dpl_device_name(l->lane[p].device));
     __atomic_fetch_add(&w->count.upload_ns, (uint64_t)(dpl_now_ns() - since), __ATOMIC_RELAXED);
+    return DPL_OK;
+}
+
+/* Mixing reads across parts: one worker does it, and hands all of them over. */
+static int finish_mixed(dpl_worker *w, dpl_slot *s, dpl_text *why)
+{
+    const dpl_loader *l = w->loader;
+    const int64_t since = dpl_now_ns();
+    int err = DPL_OK;
+
+    dpl_mix_slot(l, s);
+    __atomic_fetch_add(&w->count.augment_ns, (uint64_t)(dpl_now_ns() - since), __ATOMIC_RELAXED);
+    for (int p = 0; p < l->lanes && !err; p++)
+        if (s->part[p].planned) err = hand_over(w, s, p, why);
+    return err;
+}
+
+/* The worker that finishes the last place of a part, or of a batch that is mixed, owns it: every other
+ * worker's writes are visible to it through `left`. */
+static int finish(dpl_worker *w, dpl_slot *s, int p, dpl_text *why)
+{
+    dpl_loader *l = w->loader;
+    const int mixed = s->mix.kind != DPL_MIX_NONE;
+    int err;
+
+    if (__atomic_sub_fetch(mixed ? &s->left : &s->part[p].left, 1, __ATOMIC_ACQ_REL)) return DPL_OK;
+    if ((err = mixed ? finish_mixed(w, s, why) : hand_over(w, s, p, why))) return err;
     pthread_mutex_lock(&l->lock);
-    if (!--s->parts_left) mark_ready(l, s);
+    s->parts_left -= mixed ? s->parts_left : 1;
+    if (!s->parts_left) mark_ready(l, s);
     pthread_mutex_unlock(&l->lock);
     return DPL_OK;
 }

@@ -281,7 +281,7 @@ static void info_and_stats_add_up(void **state)
     assert_int_equal(info.workers, 2);
     assert_int_equal(info.prefetch, 3);
     assert_int_equal(info.parts, 1);
-    assert_int_equal(info.slot_bytes, 4 * (8 * 16 * 16 * 3 + 64 + 64));
+    assert_int_equal(info.slot_bytes, 4 * (8 * 16 * 16 * 3 + 4 * 64));
     while (!dpl_next(l, &b, -1)) {
         for (int k = 0; k < b.n; k++) bytes += m.len[b.part[0].ids[k] % 16];
         dpl_release(l, &b, NULL);

@@ -216,7 +216,7 @@ static void slot_bytes_count_both_sides(void **state)
     (void)state;
     rig_open(&r, "sim:1ms", 1);
     dpl_info_get(r.l, &info);
-    assert_int_equal(info.slot_bytes, 2 * (2 * BATCH * BYTES + 64 + 64));
+    assert_int_equal(info.slot_bytes, 2 * (2 * BATCH * BYTES + 4 * 64));
     assert_int_equal(dpl_next(r.l, &b, 20000), DPL_OK);
     dpl_stats_get(r.l, &st);
     assert_true(st.upload_s > 0);

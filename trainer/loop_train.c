@@ -117,6 +117,8 @@ static int step(dpt_run *r, dpt_pass *pass, const dpl_batch *b, int64_t t0, int6
     for (int i = 0; i < b->parts; i++)
         part[i] = (dpt_team_part){ .pixels = b->part[i].pixels,
                                    .labels = b->part[i].labels,
+                                   .labels2 = b->part[i].labels2,
+                                   .mix = b->part[i].mix,
                                    .n = b->part[i].n };
     pass->lr = sgd.lr;
     if ((err = dpt_team_train(r->team, part, &sgd, &sums, why))) return dpt_exit_of(err);
