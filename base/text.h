@@ -25,8 +25,8 @@ int dpl_fail(dpl_text *t, int status, const char *format, ...)
 /** Put "prefix: " in front of the text that is already there. */
 void dpl_text_prefix(dpl_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** Write s with each control character as \n, \t or \xNN: a message may hold the name of a file, and that must
- *  neither break the line nor drive the terminal. */
+/** Write s with each control character as \n, \t or \xNN: a message may hold the name of a file, and
+ *  that must neither break the line nor drive the terminal. */
 void dpl_print_visible(FILE *f, const char *s);
 
 #ifdef __cplusplus

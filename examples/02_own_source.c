@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Samples from somewhere else than a class tree: three functions that the workers call. Here they are
  * the files named on the command line; it could be a database, an archive, memory.
- *
  *     cc 02_own_source.c -ldpload && ./a.out a.jpg b.png */
 #include <dpload.h>
 #include <stdio.h>
 
-typedef struct list {
-    char **path;
-    uint64_t n;
-} list;
-
 static uint64_t list_count(void *user)
 {
-    return ((list *)user)->n;
+    uint64_t n = 0;
+
+    while (((char **)user)[n]) n++;
+    return n;
 }
 
 /* Called from several threads at once, so it keeps nothing between calls. */
 static int64_t list_read(void *user, uint64_t i, void *buf, size_t cap)
 {
-    FILE *f = fopen(((list *)user)->path[i], "rb");
+    FILE *f = fopen(((char **)user)[i], "rb");
     long len = -1;
 
     if (!f) return -1; /* a bad sample: named, counted, left out */
@@ -33,20 +30,17 @@ static int64_t list_read(void *user, uint64_t i, void *buf, size_t cap)
 
 static int32_t list_label(void *user, uint64_t i)
 {
-    (void)user;
-    (void)i;
-    return -1; /* unlabelled */
+    return (void)user, (void)i, -1; /* unlabelled */
 }
 
 static const char *list_name(void *user, uint64_t i)
 {
-    return ((list *)user)->path[i];
+    return ((char **)user)[i];
 }
 
 int main(int argc, char **argv)
 {
-    list files = { argv + 1, (uint64_t)(argc - 1) };
-    const dpl_source source = { &files, list_count, list_read, list_label, list_name };
+    const dpl_source source = { argv + 1, list_count, list_read, list_label, list_name };
     dpl_options opt;
     dpl_loader *l;
     dpl_batch b;
@@ -62,22 +56,19 @@ int main(int argc, char **argv)
     opt.recipe = DPL_EVAL;
     opt.shuffle = 0;
     opt.epochs = 1;
-    opt.dtype = DPL_FLOAT32; /* normalised, ready for a network */
-    opt.layout = DPL_NCHW;
     if (dpl_open(&l, &opt)) {
         fprintf(stderr, "%s\n", dpl_error_text(NULL));
         return 1;
     }
     while (!(err = dpl_next(l, &b, -1))) {
-        const size_t plane = (size_t)b.width * (size_t)b.height;
-        const float *pixels = b.part[0].pixels; /* [n][3][height][width] */
+        const size_t len = 3 * (size_t)b.width * (size_t)b.height;
+        const unsigned char *pixels = b.part[0].pixels; /* [n][height][width][3] */
 
-        for (int k = 0; k < b.n; k++, pixels += 3 * plane) {
+        for (int k = 0; k < b.n; k++, pixels += len) {
             double sum = 0;
 
-            for (size_t i = 0; i < 3 * plane; i++) sum += (double)pixels[i];
-            printf("%s: mean %.4f\n", dpl_sample_name(l, b.part[0].ids[k]),
-                   sum / (3 * (double)plane));
+            for (size_t i = 0; i < len; i++) sum += pixels[i];
+            printf("%s: mean %.1f\n", dpl_sample_name(l, b.part[0].ids[k]), sum / (double)len);
         }
         dpl_release(l, &b, NULL);
     }
