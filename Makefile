@@ -130,6 +130,9 @@ $B/tests/test_%: $B/tests/test_%.o $(TEST_OBJ) $(TRN_OBJ) $(TOOL_OBJ) $(LIB)/lib
 $B/fuzz/%: $B/tests/fuzz/%.o $(TEST_OBJ) $(TRN_OBJ) $(TOOL_OBJ) $(LIB)/libdpload.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALLFLAGS) -fsanitize=fuzzer -o $@ $^ -lcmocka $(LIBS_TRAINER) $(LIBS_LOADER) $(LDFLAGS)
+$B/bench/%: $B/tests/bench/%.o $(LIB)/libdpload.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALLFLAGS) -o $@ $^ $(LIBS_LOADER) $(LDFLAGS)
 $B/examples/%: examples/%.c $(LIB)/libdpload.so include/dpload.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALLFLAGS) -o $@ $< -L$(LIB) -ldpload -Wl,-rpath,$(abspath $(LIB)) $(LDFLAGS)
