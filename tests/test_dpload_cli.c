@@ -306,6 +306,35 @@ static void bench_json_is_one_object(void **state)
     json_decref(j);
 }
 
+static void bench_measures_the_limit(void **state)
+{
+    json_t *j;
+    (void)state;
+
+    need_programs();
+    expect(0, "libjpeg alone", "dpload bench --limit --rounds 2 --batches 2 -b 8 --size 32 set");
+    assert_int_equal(run("dpload bench --limit --rounds 3 --batches 1 -b 8 --json --size 32 flat"),
+                     0);
+    assert_non_null(j = json_loads(out, 0, NULL));
+    assert_int_equal(json_integer_value(json_object_get(j, "rounds")), 3);
+    assert_int_equal(json_integer_value(json_object_get(j, "images")), 24);
+    assert_true(json_real_value(json_object_get(j, "ratio")) > 0);
+    json_decref(j);
+}
+
+static void bench_names_the_readers(void **state)
+{
+    json_t *j;
+    (void)state;
+
+    need_programs();
+    expect(0, "loader threads 2 + 3 that read", "dpload bench -j2 --readers 3 --size 32 flat");
+    assert_int_equal(run("dpload bench --json --readers 3 --size 32 flat"), 0);
+    assert_non_null(j = json_loads(out, 0, NULL));
+    assert_int_equal(json_integer_value(json_object_get(j, "readers")), 3);
+    json_decref(j);
+}
+
 static void bench_takes_the_time_of_a_step(void **state)
 {
     json_t *j;
@@ -425,6 +454,8 @@ int main(void)
         cmocka_unit_test(hash_is_what_it_says),
         cmocka_unit_test(bench_says_which_folder),
         cmocka_unit_test(bench_json_is_one_object),
+        cmocka_unit_test(bench_measures_the_limit),
+        cmocka_unit_test(bench_names_the_readers),
         cmocka_unit_test(bench_takes_the_time_of_a_step),
         cmocka_unit_test(bench_refuses),
         cmocka_unit_test(a_full_disk_is_not_success),
