@@ -244,7 +244,9 @@ typedef struct dpl_options {
     /* --- mixing of finished pictures, DPL_TRAIN only. One draw per step over all ranks: each sample
            is mixed with the next one of the step, the last with the first. A sample whose next one is
            bad stays as it is, and so does a step of one sample. Labels become soft ones, see dpl_part.
-           With both on, each step is mixed one way or the other, with probability 1/2. --- */
+           With both on, each step is mixed one way or the other, with probability 1/2. Blends of
+           uint8 are rounded to the nearest, halves up; of floats after each product and the sum, as
+           torch does; of 16-bit floats the same, and the result once more. --- */
     double mixup; /**< blend the two, with weights lambda and 1 - lambda; lambda is drawn from
                         Beta(mixup, mixup) and rounded to a multiple of 2^-15; 0..1000, 0 = off [0] */
     double

@@ -23,7 +23,9 @@ void dpl_kernels_select(dpl_kernels *k, unsigned cpu)
                         .normalize_nchw = dpl_normalize_nchw_c,
                         .normalize_nhwc = dpl_normalize_nhwc_c,
                         .blend_u8 = dpl_blend_u8_c,
-                        .blend_f32 = dpl_blend_f32_c };
+                        .blend_f32 = dpl_blend_f32_c,
+                        .blend_bfloat = dpl_blend_bfloat_c,
+                        .blend_half = dpl_blend_half_c };
 #if defined(__x86_64__)
     if (cpu & DPL_CPU_AVX2) {
         *k = (dpl_kernels){ .rows = dpl_resample_rows_avx2,
@@ -43,7 +45,9 @@ void dpl_kernels_select(dpl_kernels *k, unsigned cpu)
                             .normalize_nchw = dpl_normalize_nchw_avx2,
                             .normalize_nhwc = dpl_normalize_nhwc_avx2,
                             .blend_u8 = dpl_blend_u8_avx2,
-                            .blend_f32 = dpl_blend_f32_avx2 };
+                            .blend_f32 = dpl_blend_f32_avx2,
+                            .blend_bfloat = dpl_blend_bfloat_avx2,
+                            .blend_half = dpl_blend_half_avx2 };
     }
     if (cpu & DPL_CPU_VBMI) {
         k->rows = dpl_resample_rows_avx512vbmi;

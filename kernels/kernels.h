@@ -30,6 +30,7 @@ typedef struct dpl_kernels {
     dpl_normalize_fn *normalize_nchw, *normalize_nhwc;
     dpl_blend_u8_fn *blend_u8;
     dpl_blend_f32_fn *blend_f32;
+    dpl_blend16_fn *blend_bfloat, *blend_half;
 } dpl_kernels;
 
 /** cpu: bits of dpl_cpu_flags(). */

@@ -2,6 +2,8 @@
 /* Mixing as plain C: the specification of the other variants. */
 #include "kernels/mix.h"
 
+#include "kernels/convert.h"
+
 #include <string.h>
 
 void dpl_blend_u8_c(uint8_t *a, const uint8_t *b, size_t n, int weight)
@@ -17,6 +19,43 @@ void dpl_blend_f32_c(float *a, const float *b, size_t n, int weight)
     const float w = (float)weight / DPL_MIX_ONE, rest = 1 - w;
 
     for (size_t i = 0; i < n; i++) a[i] = a[i] * w + b[i] * rest;
+}
+
+static float of_bits(uint32_t b)
+{
+    float v;
+
+    memcpy(&v, &b, sizeof v);
+    return v;
+}
+
+static float of_bfloat(uint16_t h)
+{
+    return of_bits((uint32_t)h << 16);
+}
+
+static float of_half(uint16_t h)
+{
+    const uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, rest = h & 0x3ff;
+
+    if (exponent == 31) return of_bits(sign | 0x7f800000U | rest << 13);
+    if (exponent) return of_bits(sign | (exponent + 127 - 15) << 23 | rest << 13);
+    return sign ? -(float)rest * 0x1p-24F : (float)rest * 0x1p-24F;
+}
+
+void dpl_blend_bfloat_c(uint16_t *a, const uint16_t *b, size_t n, int weight)
+{
+    const float w = (float)weight / DPL_MIX_ONE, rest = 1 - w;
+
+    for (size_t i = 0; i < n; i++)
+        a[i] = dpl_to_bfloat(of_bfloat(a[i]) * w + of_bfloat(b[i]) * rest);
+}
+
+void dpl_blend_half_c(uint16_t *a, const uint16_t *b, size_t n, int weight)
+{
+    const float w = (float)weight / DPL_MIX_ONE, rest = 1 - w;
+
+    for (size_t i = 0; i < n; i++) a[i] = dpl_to_half(of_half(a[i]) * w + of_half(b[i]) * rest);
 }
 
 void dpl_paste(void *a, const void *b, const dpl_mix_shape *shape, const dpl_rect *r)

@@ -2,6 +2,8 @@
 /* What mixup and cutmix draw for a batch; see mix.h. */
 #include "loader/mix.h"
 
+#include "loader/loader.h"
+
 #include <math.h>
 
 /* Logarithm of a Gamma(shape) number, shape >= 1. Marsaglia and Tsang, "A simple method for
@@ -89,19 +91,27 @@ void dpl_mix_draw(dpl_mix_plan *m, const dpl_options *opt, uint64_t epoch, uint6
     }
 }
 
+static void blend(const dpl_kernels *k, dpl_dtype dtype, void *a, const void *b, size_t n,
+                  int weight)
+{
+    switch (dtype) {
+    case DPL_UINT8: k->blend_u8(a, b, n, weight); break;
+    case DPL_FLOAT32: k->blend_f32(a, b, n, weight); break;
+    case DPL_BFLOAT16: k->blend_bfloat(a, b, n, weight); break;
+    case DPL_FLOAT16: k->blend_half(a, b, n, weight); break;
+    }
+}
+
 void dpl_mix_pictures(const dpl_mix_plan *m, const dpl_options *opt, const dpl_kernels *k, void *a,
                       const void *b)
 {
-    const size_t value = opt->dtype == DPL_FLOAT32 ? sizeof(float) : 1;
-    const size_t n = 3 * (size_t)opt->width * (size_t)opt->height;
+    const size_t value = dpl_dtype_bytes(opt->dtype);
     const int planes = opt->layout == DPL_NCHW ? 3 : 1;
     const dpl_mix_shape shape = { planes == 3 ? value : 3 * value, planes, opt->width,
                                   opt->height };
 
     if (m->kind == DPL_MIX_PASTE)
         dpl_paste(a, b, &shape, &m->box);
-    else if (m->kind == DPL_MIX_BLEND && opt->dtype == DPL_FLOAT32)
-        k->blend_f32(a, b, n, m->weight);
     else if (m->kind == DPL_MIX_BLEND)
-        k->blend_u8(a, b, n, m->weight);
+        blend(k, opt->dtype, a, b, 3 * (size_t)opt->width * (size_t)opt->height, m->weight);
 }

@@ -20,24 +20,34 @@ typedef struct batch {
 
 static size_t picture_bytes(const batch *b)
 {
-    return (size_t)b->w * (size_t)b->h * 3 * (b->dtype == DPL_FLOAT32 ? sizeof(float) : 1);
+    static const size_t bytes[] = { 1, 4, 2, 2 };
+
+    return (size_t)b->w * (size_t)b->h * 3 * bytes[b->dtype];
 }
 
-/* Picture k as uint8, or as (level - 128) / 64: exact floats. Ends at an unreadable page. */
+static void put(const batch *b, void *out, size_t at, float v)
+{
+    if (b->dtype == DPL_FLOAT32)
+        ((float *)out)[at] = v;
+    else
+        ((uint16_t *)out)[at] = b->dtype == DPL_BFLOAT16 ? dpl_to_bfloat(v) : dpl_to_half(v);
+}
+
+/* Picture k as uint8, or as (level - 128) / 64: exact in every type. Ends at an unreadable page. */
 static uint8_t *draw(const batch *b, int k)
 {
     const size_t pixels = (size_t)b->w * (size_t)b->h;
     uint8_t *levels = test_guarded_bytes(3 * pixels, 0);
-    float *out;
+    uint8_t *out;
 
     test_formula_picture(levels, b->w, b->h, b->seed + k);
     if (b->dtype == DPL_UINT8) return levels;
-    out = (float *)(void *)test_guarded_bytes(picture_bytes(b), 0);
+    out = test_guarded_bytes(picture_bytes(b), 0);
     for (size_t i = 0; i < pixels; i++)
         for (size_t c = 0; c < 3; c++)
-            out[b->layout == DPL_NCHW ? c * pixels + i : 3 * i + c] =
-                (float)(levels[3 * i + c] - 128) / 64;
-    return (uint8_t *)out;
+            put(b, out, b->layout == DPL_NCHW ? c * pixels + i : 3 * i + c,
+                (float)(levels[3 * i + c] - 128) / 64);
+    return out;
 }
 
 static unsigned mixed_crc(const batch *b, const dpl_mix_plan *m, unsigned cpu)
@@ -75,22 +85,24 @@ static void pictures_match_torch(void **state)
 
     (void)state;
     for (; test_data_line(f, line); cases++) {
-        static const dpl_dtype dtypes[3] = { DPL_UINT8, DPL_FLOAT32, DPL_FLOAT32 };
-        static const dpl_layout layouts[3] = { DPL_NHWC, DPL_NCHW, DPL_NHWC };
+        static const dpl_dtype dtypes[5] = { DPL_UINT8, DPL_FLOAT32, DPL_FLOAT32, DPL_BFLOAT16,
+                                             DPL_FLOAT16 };
+        static const dpl_layout layouts[5] = { DPL_NHWC, DPL_NCHW, DPL_NHWC, DPL_NCHW, DPL_NHWC };
         int kind, x, y;
         double lambda;
-        unsigned crc[3];
+        unsigned crc[5];
         batch b;
         dpl_mix_plan m;
 
-        assert_int_equal(sscanf(line, "%d %d %d %d %d %lf %d %d %x %x %x", &kind, &b.n, &b.w, &b.h,
-                                &b.seed, &lambda, &x, &y, &crc[0], &crc[1], &crc[2]),
-                         11);
+        assert_int_equal(sscanf(line, "%d %d %d %d %d %lf %d %d %x %x %x %x %x", &kind, &b.n, &b.w,
+                                &b.h, &b.seed, &lambda, &x, &y, &crc[0], &crc[1], &crc[2], &crc[3],
+                                &crc[4]),
+                         13);
         m = kind == 1 ? dpl_mix_blend(lambda) : dpl_mix_box(lambda, x, y, b.w, b.h);
-        for (int i = 0; i < 6; i++) {
-            b.dtype = dtypes[i % 3];
-            b.layout = layouts[i % 3];
-            if (mixed_crc(&b, &m, i < 3 ? DPL_CPU_C : test_cpu()) != crc[i % 3])
+        for (int i = 0; i < 10; i++) {
+            b.dtype = dtypes[i % 5];
+            b.layout = layouts[i % 5];
+            if (mixed_crc(&b, &m, i < 5 ? DPL_CPU_C : test_cpu()) != crc[i % 5])
                 fail_msg("form %d differs: %s", i, line);
         }
     }
@@ -179,6 +191,34 @@ static void variants_match_c(void **state)
         assert_memory_equal(got, want, bytes);
         assert_true(test_canary_ok(got, bytes));
         test_free_all();
+    }
+}
+
+/* Every pattern of 16 bits that is a number or infinite, each with another one. */
+static void variants_match_c_in_16_bits(void **state)
+{
+    static uint16_t want[65536], got[65536], other[65536];
+    static const int weights[] = { 0, 1, 9999, 16384, 32767, 32768 };
+    dpl_kernels k;
+
+    (void)state;
+    dpl_kernels_select(&k, test_cpu());
+    if (k.blend_half == dpl_blend_half_c) skip();
+    for (size_t i = 0; i < 2 * 6; i++) {
+        const int half = i % 2 == 0, infinite = half ? 0x7c00 : 0x7f80, weight = weights[i / 2];
+        size_t n = 0;
+
+        for (int v = 0; v < 65536; v++) {
+            const int o = (int)((unsigned)v * 40503 & 0xffff);
+
+            if ((v & 0x7fff) > infinite || (o & 0x7fff) > infinite) continue;
+            want[n] = got[n] = (uint16_t)v;
+            other[n++] = (uint16_t)o;
+        }
+        assert_true(n > 50000);
+        (half ? dpl_blend_half_c : dpl_blend_bfloat_c)(want, other, n, weight);
+        (half ? k.blend_half : k.blend_bfloat)(got, other, n, weight);
+        assert_memory_equal(got, want, n * sizeof *got);
     }
 }
 
@@ -360,6 +400,7 @@ int main(void)
         cmocka_unit_test(boxes_match_torch),
         cmocka_unit_test(levels_are_rounded_exactly),
         cmocka_unit_test(variants_match_c),
+        cmocka_unit_test(variants_match_c_in_16_bits),
         cmocka_unit_test(beta_has_its_distribution),
         cmocka_unit_test(moments_hold_for_any_alpha),
         cmocka_unit_test(draw_is_a_function_of_seed_epoch_and_batch),

@@ -238,17 +238,19 @@ static void check_splits(dpl_options *opt, const holes *h)
 static void every_sample_is_mixed_with_the_next(void **state)
 {
     static const double alphas[][2] = { { 0.8, 1 }, { 1, 0 }, { 0, 1 } };
+    static const dpl_dtype dtypes[5] = { DPL_UINT8, DPL_FLOAT32, DPL_FLOAT32, DPL_BFLOAT16,
+                                         DPL_FLOAT16 };
     holes h;
 
     (void)state;
     holes_init(&h, NULL, 0);
-    for (int form = 0; form < 3; form++)
+    for (int form = 0; form < 5; form++)
         for (int a = 0; a < 3; a++) {
             dpl_options opt = options(&h);
 
             if (form && a) continue;
-            opt.dtype = form ? DPL_FLOAT32 : DPL_UINT8;
-            opt.layout = form == 1 ? DPL_NCHW : DPL_NHWC;
+            opt.dtype = dtypes[form];
+            opt.layout = form % 2 ? DPL_NCHW : DPL_NHWC;
             opt.mixup = alphas[a][0];
             opt.cutmix = alphas[a][1];
             check_splits(&opt, &h);

@@ -57,7 +57,7 @@ def levels(mixed):
 
 def picture_cases(rnd):
     with open("tests/data/mix_pictures.txt", "w", encoding="utf-8") as out:
-        out.write(HEADER + "# kind(1 mixup 2 cutmix) n w h seed lambda x y  crc: u8 nhwc, f32 nchw, f32 nhwc\n")
+        out.write(HEADER + "# kind(1 mixup 2 cutmix) n w h seed lambda x y  crc: u8 nhwc, f32 nchw, f32 nhwc, bf16 nchw, f16 nhwc\n")
         for i in range(60):
             n, w, h = rnd.choice([2, 3, 5]), rnd.randint(1, 50), rnd.randint(1, 50)
             lam = rnd.choice([0.0, 0.5, 2.0**-15, 1 - 2.0**-15, 1.0] + 5 * [rnd.randint(0, 2**15) / 2**15])
@@ -69,8 +69,10 @@ def picture_cases(rnd):
                 u8, f32 = levels(mixup(bytes_.to(torch.float64), lam)), mixup(floats, lam)
             else:
                 u8, f32 = cutmix(bytes_, lam, x, y), cutmix(floats, lam, x, y)
-            sums = crc(u8.permute(0, 2, 3, 1)), crc(f32), crc(f32.permute(0, 2, 3, 1))
-            out.write(f"{kind} {n} {w} {h} {i} {lam!r} {x} {y} {sums[0]:08x} {sums[1]:08x} {sums[2]:08x}\n")
+            # the levels are exact in 16 bits: mixed as float32, then rounded
+            half = f32.permute(0, 2, 3, 1).to(torch.float16), f32.to(torch.bfloat16).view(torch.int16)
+            sums = [crc(t) for t in (u8.permute(0, 2, 3, 1), f32, f32.permute(0, 2, 3, 1), half[1], half[0])]
+            out.write(f"{kind} {n} {w} {h} {i} {lam!r} {x} {y} {' '.join(f'{s:08x}' for s in sums)}\n")
 
 
 def box_cases(rnd):
