@@ -57,6 +57,22 @@ static void devices_compute_one_global_gradient(void **state)
     }
 }
 
+/* Mixed batches and their soft labels are those of the whole batch, too. */
+static void devices_share_mixed_batches(void **state)
+{
+#define MIX "-b 10 --mixup 0.4 --cutmix 1 "
+    double plain[MAX], want[MAX], got[MAX];
+    const int n = losses(MIX "-j 1", "data", want);
+
+    (void)state;
+    assert_int_equal(n, 8);
+    assert_int_equal(losses("-b 10", "data", plain), n);
+    assert_true(fabs(want[0] - plain[0]) > 1e-5);
+    assert_int_equal(losses(MIX "-j 3 --readers 2 --devices cpu,cpu", "data", got), n);
+    for (int k = 0; k < n; k++) assert_true(fabs(got[k] - want[k]) <= 1e-5 * want[k]);
+#undef MIX
+}
+
 /* With momentum, decay and three learning rates: another seed is another run. */
 static void the_seed_decides(void **state)
 {
@@ -214,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_and_prefetch_change_nothing),
         cmocka_unit_test(devices_compute_one_global_gradient),
+        cmocka_unit_test(devices_share_mixed_batches),
         cmocka_unit_test(the_seed_decides),
         cmocka_unit_test(the_rate_follows_the_schedule),
         cmocka_unit_test(refused_pictures_are_named_once_and_counted),
