@@ -66,12 +66,13 @@ static void change(const dpl_op *op, uint8_t *px, int width, int height, const d
 static void move(const dpl_op *op, uint8_t *out, const uint8_t *in, int width, int height,
                  const dpl_op_style *style, const dpl_kernels *k)
 {
+    const dpl_view view = { in, 3 * (size_t)width, width, height };
     if (op->kind == DPL_OP_SHARPNESS)
         k->sharpen(out, in, width, height, op->value);
     else if (op->kind == DPL_OP_ROTATE)
         k->rotate(out, in, width, height, op->value, style->bilinear, style->fill);
     else
-        (style->bilinear ? k->bilinear : dpl_nearest_rgb)(out, in, width, height, &op->map,
+        (style->bilinear ? k->bilinear : dpl_nearest_rgb)(out, width, height, &view, &op->map,
                                                           style->fill);
 }
 

@@ -21,6 +21,17 @@ dpl_affine dpl_affine_inverse(const dpl_affine_params *p)
     return m;
 }
 
+dpl_affine dpl_affine_chain(const dpl_affine *outer, const dpl_affine *inner)
+{
+    const dpl_affine *o = outer, *i = inner;
+    return (dpl_affine){ .a = o->a * i->a + o->b * i->d,
+                         .b = o->a * i->b + o->b * i->e,
+                         .c = o->a * i->c + o->b * i->f + o->c,
+                         .d = o->d * i->a + o->e * i->d,
+                         .e = o->d * i->b + o->e * i->e,
+                         .f = o->d * i->c + o->e * i->f + o->f };
+}
+
 static void copy_pixel(uint8_t *out, const uint8_t *in)
 {
     out[0] = in[0];
@@ -29,15 +40,15 @@ static void copy_pixel(uint8_t *out, const uint8_t *in)
 }
 
 typedef struct picture {
-    const uint8_t *px, *fill;
+    uint8_t *px;
     int width, height;
 } picture;
 
 /* The pixel at column x of row y, or the fill. */
-static const uint8_t *pixel_at(const picture *in, int64_t x, int64_t y)
+static const uint8_t *pixel_at(const dpl_view *in, int64_t x, int64_t y, const uint8_t *fill)
 {
-    const int inside = x >= 0 && x < in->width && y >= 0 && y < in->height;
-    return inside ? in->px + 3 * ((size_t)y * (size_t)in->width + (size_t)x) : in->fill;
+    const int inside = x >= 0 && x < in->w && y >= 0 && y < in->h;
+    return inside ? in->px + (size_t)y * in->stride + 3 * (size_t)x : fill;
 }
 
 /* The pixel that a coordinate lies in; -1 or past 2^31 where that is outside anyway. */
@@ -57,36 +68,40 @@ static int64_t fixed16(double v)
     return (int64_t)floor(v * 65536.0 + 0.5);
 }
 
-static void nearest_fixed(uint8_t *out, const picture *in, const dpl_affine *m)
+static void nearest_fixed(const picture *to, const dpl_view *in, const dpl_affine *m,
+                          const uint8_t *fill)
 {
+    uint8_t *out = to->px;
     const int64_t a = fixed16(m->a), b = fixed16(m->b), d = fixed16(m->d), e = fixed16(m->e);
     int64_t row_x = fixed16(m->c + m->a * 0.5 + m->b * 0.5);
     int64_t row_y = fixed16(m->f + m->d * 0.5 + m->e * 0.5);
-    for (int y = 0; y < in->height; y++, row_x += b, row_y += e) {
+    for (int y = 0; y < to->height; y++, row_x += b, row_y += e) {
         int64_t xx = row_x, yy = row_y;
-        for (int x = 0; x < in->width; x++, out += 3, xx += a, yy += d)
-            copy_pixel(out, pixel_at(in, xx >> 16, yy >> 16));
+        for (int x = 0; x < to->width; x++, out += 3, xx += a, yy += d)
+            copy_pixel(out, pixel_at(in, xx >> 16, yy >> 16, fill));
     }
 }
 
-static void nearest_double(uint8_t *out, const picture *in, const dpl_affine *m)
+static void nearest_double(const picture *to, const dpl_view *in, const dpl_affine *m,
+                           const uint8_t *fill)
 {
+    uint8_t *out = to->px;
     double row_x = m->c + m->b * 0.5 + m->a * 0.5, row_y = m->f + m->e * 0.5 + m->d * 0.5;
-    for (int y = 0; y < in->height; y++, row_x += m->b, row_y += m->e) {
+    for (int y = 0; y < to->height; y++, row_x += m->b, row_y += m->e) {
         double xx = row_x, yy = row_y;
-        for (int x = 0; x < in->width; x++, out += 3, xx += m->a, yy += m->d)
-            copy_pixel(out, pixel_at(in, pixel_of(xx), pixel_of(yy)));
+        for (int x = 0; x < to->width; x++, out += 3, xx += m->a, yy += m->d)
+            copy_pixel(out, pixel_at(in, pixel_of(xx), pixel_of(yy), fill));
     }
 }
 
-void dpl_nearest_rgb(uint8_t *out, const uint8_t *in, int width, int height, const dpl_affine *m,
+void dpl_nearest_rgb(uint8_t *out, int width, int height, const dpl_view *in, const dpl_affine *m,
                      const uint8_t fill[3])
 {
-    const picture from = { in, fill, width, height };
+    const picture to = { out, width, height };
     const int scales = m->b == 0 && m->d == 0; /* neither turns nor shears */
     if (!scales && fits_fixed(m, 0, 0) && fits_fixed(m, width, height) &&
         fits_fixed(m, 0, height) && fits_fixed(m, width, 0))
-        nearest_fixed(out, &from, m);
+        nearest_fixed(&to, in, m, fill);
     else
-        nearest_double(out, &from, m);
+        nearest_double(&to, in, m, fill);
 }

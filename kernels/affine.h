@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Affine maps of 8-bit RGB pictures, same size, as Pillow's Image.transform(AFFINE) (Geometry.c), bit
+/* Affine maps of 8-bit RGB pictures, as Pillow's Image.transform(AFFINE) (Geometry.c), bit
  * for bit, and the matrices that torchvision gives it. */
 #ifndef DPL_KERNELS_AFFINE_H
 #define DPL_KERNELS_AFFINE_H
@@ -21,8 +21,10 @@ typedef struct dpl_affine_params {
 /** The map from output to input pixels that does it: torchvision's _get_inverse_affine_matrix(). */
 dpl_affine dpl_affine_inverse(const dpl_affine_params *p);
 
-/** Every output pixel takes the input pixel that the map names, or fill when there is none. in, out:
- *  [height][width][3] packed, no overlap; sides 1..8192. Arithmetic as Pillow's: accumulated doubles
+/** First `inner`, then `outer`: outer(inner(x, y)). */
+dpl_affine dpl_affine_chain(const dpl_affine *outer, const dpl_affine *inner);
+
+/** Every output pixel takes the input pixel that the map names, or fill when there is none. Arithmetic as Pillow's: accumulated doubles
  *  for a map without rotation and shear, else 16.16 fixed point where it is wide enough. */
 dpl_map_fn dpl_nearest_rgb;
 

@@ -19,9 +19,16 @@ static double round15(double v)
     return r / 1e15;
 }
 
-static dpl_affine inverse_rotation(int width, int height, double degrees)
+/* 0 <= angle < 360 */
+static double one_turn(double degrees)
 {
-    const double pi = 3.14159265358979323846, angle = -(degrees * (pi / 180.0));
+    const double angle = fmod(degrees, 360.0);
+    return angle < 0 ? angle + 360.0 : angle;
+}
+
+dpl_affine dpl_rotate_inverse(int width, int height, double degrees)
+{
+    const double pi = 3.14159265358979323846, angle = -(one_turn(degrees) * (pi / 180.0));
     const double cx = width / 2.0, cy = height / 2.0;
     dpl_affine m = { .a = round15(cos(angle)), .b = round15(sin(angle)) };
     m.d = -m.b;
@@ -53,16 +60,16 @@ static void quarter_turn(uint8_t *out, const uint8_t *in, int side, int ccw)
 }
 
 /* Between the four neighbours of (x, y), which is inside the picture; edges repeat. */
-static void blend(uint8_t *out, const uint8_t *in, int width, int height, double x, double y)
+static void blend(uint8_t *out, const dpl_view *in, double x, double y)
 {
     x -= 0.5;
     y -= 0.5;
     const int ix = (int)x - (x < 0), iy = (int)y - (y < 0); /* floor of what is >= -1/2 */
     const double dx = x - ix, dy = y - iy;
     const size_t x0 = 3 * (size_t)(ix < 0 ? 0 : ix);
-    const size_t x1 = 3 * (size_t)(ix + 1 < width ? ix + 1 : width - 1);
-    const size_t y0 = (size_t)(iy < 0 ? 0 : iy), y1 = (size_t)(iy + 1 < height ? iy + 1 : iy);
-    const uint8_t *top = in + y0 * 3 * (size_t)width, *bottom = in + y1 * 3 * (size_t)width;
+    const size_t x1 = 3 * (size_t)(ix + 1 < in->w ? ix + 1 : in->w - 1);
+    const size_t y0 = (size_t)(iy < 0 ? 0 : iy), y1 = (size_t)(iy + 1 < in->h ? iy + 1 : iy);
+    const uint8_t *top = in->px + y0 * in->stride, *bottom = in->px + y1 * in->stride;
     for (int c = 0; c < 3; c++) {
         const double v0 = top[x0 + c] + (top[x1 + c] - top[x0 + c]) * dx;
         const double v1 = bottom[x0 + c] + (bottom[x1 + c] - bottom[x0 + c]) * dx;
@@ -70,17 +77,17 @@ static void blend(uint8_t *out, const uint8_t *in, int width, int height, double
     }
 }
 
-void dpl_bilinear_rgb_c(uint8_t *out, const uint8_t *in, int width, int height, const dpl_affine *m,
-                        const uint8_t fill[3])
+void dpl_bilinear_rgb_c(uint8_t *out, int width, int height, const dpl_view *in,
+                        const dpl_affine *m, const uint8_t fill[3])
 {
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++, out += 3) {
             const double px = x + 0.5, py = y + 0.5;
             const double sx = m->a * px + m->b * py + m->c, sy = m->d * px + m->e * py + m->f;
-            if (sx < 0.0 || sx >= width || sy < 0.0 || sy >= height)
+            if (sx < 0.0 || sx >= in->w || sy < 0.0 || sy >= in->h)
                 copy_pixel(out, fill);
             else
-                blend(out, in, width, height, sx, sy);
+                blend(out, in, sx, sy);
         }
 }
 
@@ -88,9 +95,9 @@ void dpl_rotate_with(uint8_t *out, const uint8_t *in, int width, int height, dou
                      dpl_map_fn *map, const uint8_t fill[3])
 {
     const size_t pixels = (size_t)width * (size_t)height;
-    double angle = fmod(degrees, 360.0);
-    if (angle < 0) angle += 360.0;
-    const dpl_affine m = inverse_rotation(width, height, angle);
+    const double angle = one_turn(degrees);
+    const dpl_affine m = dpl_rotate_inverse(width, height, degrees);
+    const dpl_view view = { in, 3 * (size_t)width, width, height };
     if (m.b == 0.0 && m.a > 0) /* also where the sine rounds to nothing */
         memcpy(out, in, 3 * pixels);
     else if (m.b == 0.0)
@@ -98,7 +105,7 @@ void dpl_rotate_with(uint8_t *out, const uint8_t *in, int width, int height, dou
     else if ((angle == 90.0 || angle == 270.0) && width == height)
         quarter_turn(out, in, width, angle == 90.0);
     else
-        map(out, in, width, height, &m, fill);
+        map(out, width, height, &view, &m, fill);
 }
 
 void dpl_rotate_rgb_c(uint8_t *out, const uint8_t *in, int width, int height, double degrees,

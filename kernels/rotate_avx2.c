@@ -42,38 +42,38 @@ static inline __m256d between_neighbours(const uint8_t *p, __m256d dx)
 }
 
 /* As blend() of the C variant, operation by operation. */
-static inline void blend(uint8_t *out, const uint8_t *in, int width, int height, double x, double y)
+static inline void blend(uint8_t *out, const dpl_view *in, double x, double y)
 {
     x -= 0.5;
     y -= 0.5;
     const int ix = (int)x - (x < 0), iy = (int)y - (y < 0); /* floor of what is >= -1/2 */
     const __m256d dx = _mm256_set1_pd(x - ix), dy = _mm256_set1_pd(y - iy);
-    const size_t row = 3 * (size_t)width;
-    if (ix >= 0 && ix + 2 < width && iy >= 0 && iy + 1 < height) { /* 9 bytes of the row left */
-        const uint8_t *p = in + (size_t)iy * row + 3 * (size_t)ix;
+    const size_t row = in->stride;
+    if (ix >= 0 && ix + 2 < in->w && iy >= 0 && iy + 1 < in->h) { /* 9 bytes of the row left */
+        const uint8_t *p = in->px + (size_t)iy * row + 3 * (size_t)ix;
         store_pixel(out, between(between_neighbours(p, dx), between_neighbours(p + row, dx), dy));
         return;
     }
     const size_t x0 = 3 * (size_t)(ix < 0 ? 0 : ix);
-    const size_t x1 = 3 * (size_t)(ix + 1 < width ? ix + 1 : width - 1);
-    const uint8_t *top = in + (size_t)(iy < 0 ? 0 : iy) * row;
-    const uint8_t *bottom = in + (size_t)(iy + 1 < height ? iy + 1 : iy) * row;
+    const size_t x1 = 3 * (size_t)(ix + 1 < in->w ? ix + 1 : in->w - 1);
+    const uint8_t *top = in->px + (size_t)(iy < 0 ? 0 : iy) * row;
+    const uint8_t *bottom = in->px + (size_t)(iy + 1 < in->h ? iy + 1 : iy) * row;
     const __m256d v0 = between(load_pixel(top + x0), load_pixel(top + x1), dx);
     const __m256d v1 = between(load_pixel(bottom + x0), load_pixel(bottom + x1), dx);
     store_pixel(out, between(v0, v1, dy));
 }
 
-void dpl_bilinear_rgb_avx2(uint8_t *out, const uint8_t *in, int width, int height,
+void dpl_bilinear_rgb_avx2(uint8_t *out, int width, int height, const dpl_view *in,
                            const dpl_affine *m, const uint8_t fill[3])
 {
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++, out += 3) {
             const double px = x + 0.5, py = y + 0.5;
             const double sx = m->a * px + m->b * py + m->c, sy = m->d * px + m->e * py + m->f;
-            if (sx < 0.0 || sx >= width || sy < 0.0 || sy >= height)
+            if (sx < 0.0 || sx >= in->w || sy < 0.0 || sy >= in->h)
                 memcpy(out, fill, 3);
             else
-                blend(out, in, width, height, sx, sy);
+                blend(out, in, sx, sy);
         }
 }
 
