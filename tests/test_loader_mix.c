@@ -3,7 +3,7 @@
  * whatever the workers, readers, ranks and devices; bad neighbours; resume. What is expected is made
  * from the unmixed samples one by one (pictures and plans have their own test, test_augment_mix.c). */
 #include "base/cpu.h"
-#include "loader/mix.h"
+#include "loader/batch_mix.h"
 #include "tests/loaderutil.h"
 
 #include <math.h>

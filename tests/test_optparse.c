@@ -272,7 +272,7 @@ static void missing_and_surplus_values_are_told(void **state)
     (void)state;
     assert_refused("--batch", "--batch: a value is missing: a whole number from 1 to 1048576");
     assert_refused("dir -b", "-b: a value is missing: a whole number from 1 to 1048576");
-    assert_refused("--out", "--out: a value is missing: a text");
+    assert_refused("--out", "--out: a value is missing: DIR");
     assert_refused("--shuffle=3", "--shuffle takes no value");
     assert_refused("--no-shuffle=1", "--no-shuffle takes no value");
     assert_refused("--verbose=1", "--verbose takes no value");

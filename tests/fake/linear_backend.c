@@ -11,6 +11,7 @@
 
 struct dpt_exec {
     pthread_t owner;
+    const int *cancel;
     char line[64];
 };
 
@@ -39,6 +40,7 @@ static int create(dpt_exec **out, const dpt_graph *g, const dpt_exec_options *op
     if (g->classes == FAKE_CLASSES_NOT_CREATED) return dpl_fail(why, DPL_ENOTSUP, "not this one");
     if (!(*out = calloc(1, sizeof **out))) return DPL_ENOMEM;
     (*out)->owner = pthread_self();
+    (*out)->cancel = opt->cancel;
     snprintf((*out)->line, sizeof(*out)->line, "up to %d by %d", opt->max_n, opt->threads);
     return DPL_OK;
 }
@@ -46,7 +48,9 @@ static int create(dpt_exec **out, const dpt_graph *g, const dpt_exec_options *op
 static int check(const dpt_exec *e, const dpt_step *s, dpl_text *why)
 {
     if (!pthread_equal(e->owner, pthread_self())) return dpl_fail(why, DPL_EINTERNAL, "thread");
+    if (dpt_canceled(e->cancel)) return dpl_fail(why, DPL_ECANCELED, "all");
     for (int k = 0; k < s->n; k++) {
+        if (s->labels[k] == FAKE_LABEL_CANCELS) return dpl_fail(why, DPL_ECANCELED, "this one");
         if (s->labels[k] == FAKE_LABEL_FAILS) return dpl_fail(why, DPL_EDEVICE, "sample %d", k);
     }
     return DPL_OK;

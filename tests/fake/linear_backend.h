@@ -16,6 +16,7 @@ enum {
     FAKE_PARAMS = FAKE_PIXELS + 1,  /* w with weight decay, b without */
     FAKE_BUFFERS = 2,               /* mean of the first pixel, and its unbiased variance */
     FAKE_LABEL_FAILS = -7,          /* train and evaluate: DPL_EDEVICE */
+    FAKE_LABEL_CANCELS = -8,        /* train and evaluate: DPL_ECANCELED, in this replica alone */
     FAKE_CLASSES_NOT_CREATED = 666, /* create: DPL_ENOTSUP */
     FAKE_LINES = 2                  /* of describe(), the second one is a fallback */
 };

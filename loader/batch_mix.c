@@ -2,7 +2,7 @@
 /* Mixup and cutmix over the samples of a slot. In place and in order: sample k is mixed while sample
  * k + 1 is still as it was. What the last one needs is the halo: the next rank's first sample,
  * prepared here too, or a copy of the first one when this rank has the whole batch. */
-#include "loader/mix.h"
+#include "loader/batch_mix.h"
 
 #include "loader/loader.h"
 

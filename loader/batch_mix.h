@@ -3,8 +3,8 @@
  * Sample p of the global batch is mixed with sample p + 1, the last with the first, as they were
  * before mixing; everything is a pure function of (seed, epoch, batch index), so that bytes depend on
  * no split over ranks and devices. */
-#ifndef DPL_LOADER_MIX_H
-#define DPL_LOADER_MIX_H
+#ifndef DPL_LOADER_BATCH_MIX_H
+#define DPL_LOADER_BATCH_MIX_H
 
 #include "base/rng.h"
 #include "dpload.h"

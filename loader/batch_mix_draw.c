@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What mixup and cutmix draw for a batch; see mix.h. */
-#include "loader/mix.h"
+#include "loader/batch_mix.h"
 
 #include "loader/loader.h"
 
