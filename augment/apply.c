@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Applying a plan: rows pass, columns pass, then the operations and the rotation. The first picture is
- * made where the last one ends up in the result without a copy. */
+/* Applying a plan: rows pass, columns pass, then the operations and the rotation; or one look-up that is
+ * crop, resize, flips and rotation in one, then the operations. The first picture is made where the last
+ * one ends up in the result without a copy. */
 #include "augment/augment.h"
 
 #include "augment/geometry.h"
@@ -64,6 +65,24 @@ static int resize(uint8_t *out, const dpl_plan *p, const dpl_recipe_spec *s, con
     return DPL_OK;
 }
 
+/* Crop, flips, affine map and rotation as one look-up in the box, which in a scaled source ends at whole
+ * pixels of the scaled picture. */
+static void resample_once(uint8_t *out, const dpl_plan *p, const dpl_recipe_spec *s, const axes *a,
+                          const dpl_pixels *src, const dpl_kernels *k)
+{
+    const double d = src->denominator;
+    const int x = a->origin_x - src->x, y = a->origin_y - src->y;
+    const dpl_view box = { src->rgb + (size_t)y * src->stride + 3 * (size_t)x, src->stride,
+                           a->x.in_n, a->y.in_n };
+    dpl_affine m = dpl_plan_map(p, s);
+    assert(x >= 0 && y >= 0 && x + box.w <= src->w && y + box.h <= src->h);
+    m = (dpl_affine){
+        m.a / d, m.b / d, m.c / d + a->x.box0, m.d / d, m.e / d, m.f / d + a->y.box0
+    };
+    (s->rotate_bilinear ? k->bilinear : dpl_nearest_rgb)(out, s->width, s->height, &box, &m,
+                                                         s->fill);
+}
+
 static void fill_picture(uint8_t *px, const dpl_recipe_spec *s)
 {
     static const uint8_t black[3] = { 0, 0, 0 };
@@ -72,33 +91,48 @@ static void fill_picture(uint8_t *px, const dpl_recipe_spec *s)
     dpl_erase_u8(px, s->width, &all, fill);
 }
 
-static int moves_of(const dpl_plan *p)
+/* Is the rotation a step of its own? */
+static int turns_last(const dpl_plan *p, const dpl_recipe_spec *s)
 {
-    int n = p->angle != 0;
+    return p->angle != 0 && !s->rotate_once;
+}
+
+static int moves_of(const dpl_plan *p, const dpl_recipe_spec *s)
+{
+    int n = turns_last(p, s);
     for (int i = 0; i < p->ops.n; i++) n += dpl_op_moves(&p->ops.op[i]);
     return n;
+}
+
+/* The picture before the operations. */
+static int first_picture(uint8_t *out, const dpl_plan *p, const dpl_recipe_spec *s,
+                         const dpl_pixels *src, const dpl_kernels *k, dpl_apply_scratch *sc)
+{
+    const axes a = axes_of(p, s, src->denominator);
+    if (s->rotate_once) {
+        resample_once(out, p, s, &a, src, k);
+        return DPL_OK;
+    }
+    if (a.x.count < s->width || a.y.count < s->height) fill_picture(out, s);
+    return a.x.count > 0 && a.y.count > 0 ? resize(out, p, s, &a, src, k, sc) : DPL_OK;
 }
 
 int dpl_plan_apply(uint8_t *out, const dpl_plan *p, const dpl_recipe_spec *s, const dpl_pixels *src,
                    const dpl_kernels *k, dpl_apply_scratch *sc)
 {
-    const axes a = axes_of(p, s, src->denominator);
     const size_t bytes = 3 * (size_t)s->width * (size_t)s->height;
     const size_t floats = dpl_ops_scratch(&p->ops, s->width);
-    const int moves = moves_of(p);
+    const int moves = moves_of(p, s);
     dpl_op_style style = { .bilinear = s->rotate_bilinear };
     memcpy(style.fill, s->fill, sizeof style.fill);
     if (moves && dpl_reserve(&sc->image, &sc->image_cap, bytes)) return DPL_ENOMEM;
     if (floats && dpl_reserve(&sc->blur, &sc->blur_cap, floats * sizeof(float))) return DPL_ENOMEM;
     uint8_t *first = moves % 2 ? sc->image : out, *second = moves % 2 ? out : sc->image;
 
-    if (a.x.count < s->width || a.y.count < s->height) fill_picture(first, s);
-    if (a.x.count > 0 && a.y.count > 0) {
-        const int err = resize(first, p, s, &a, src, k, sc);
-        if (err) return err;
-    }
+    const int err = first_picture(first, p, s, src, k, sc);
+    if (err) return err;
     dpl_ops_apply(&p->ops, first, second, s->width, s->height, &style, k, sc->blur);
-    if (p->angle != 0)
+    if (turns_last(p, s))
         k->rotate(out, sc->image, s->width, s->height, p->angle, style.bilinear, style.fill);
     return DPL_OK;
 }

@@ -55,19 +55,25 @@ typedef struct dpl_recipe_spec {
     int posterize_bits;
     double solarize_threshold, sharpness_factor;
     dpl_affine_spec affine;
+    int rotate_once; /* crop (DPL_CROPS_RESIZED), flips, affine map and rotation are one resample */
     double erase, erase_scale_min, erase_scale_max, erase_ratio_min, erase_ratio_max;
 } dpl_recipe_spec;
 
-/** What is done to one picture: crop the box, resize it to resized_w x resized_h, keep the window
+/** What is done to one picture, unless rotate_once is asked for: crop the box, resize it to resized_w x resized_h, keep the window
  *  (delivered size, may stick out of the resized picture: those pixels are fill), flip, do the operations,
  *  rotate. Erasing comes last, after the conversion to the delivered type: it is the caller's to do.
- *  The filter never reads outside the box (torchvision crops before it resizes). */
+ *  The filter never reads outside the box (torchvision crops before it resizes).
+ *
+ *  With rotate_once: crop the box, look every delivered pixel up in it by dpl_plan_map(), nearest or
+ *  bilinear, fill where that is outside the box; then do the operations. */
 typedef struct dpl_plan {
     int x, y, w, h; /* box in the picture as displayed (after EXIF orientation) */
     int resized_w, resized_h;
     int win_x, win_y; /* top left of the window in the resized picture; may be negative */
     int flip, vflip;
     double angle; /* degrees counter-clockwise, 0 = none */
+    dpl_affine
+        affine; /* rotate_once: what dpl_affine_inverse() says of the affine map, or identity */
     dpl_ops ops;
     dpl_rect erase; /* in the delivered picture; w 0 = nothing */
 } dpl_plan;
@@ -78,7 +84,13 @@ typedef struct dpl_plan {
  *  CenterCrop. Sides of the resized picture are at least 1. */
 void dpl_plan_draw(dpl_plan *p, const dpl_recipe_spec *s, dpl_rng *rng, int img_w, int img_h);
 
-/** The part of the picture that applying the plan reads: a sub-rectangle of the box. */
+/** rotate_once: from delivered pixels to pixels of the box. Undone one after the other: the rotation
+ *  about the centre, the affine map, the vertical and the horizontal flip, the resizing to the delivered
+ *  size. It is the matrix for Pillow's img.crop(box).transform((width, height), AFFINE, matrix). */
+dpl_affine dpl_plan_map(const dpl_plan *p, const dpl_recipe_spec *s);
+
+/** The part of the picture that applying the plan reads: a sub-rectangle of the box, all of it with
+ *  rotate_once. */
 void dpl_plan_region(const dpl_plan *p, const dpl_recipe_spec *s, int *x, int *y, int *w, int *h);
 
 /** Largest of 8, 4, 2, 1 by which the source may be scaled down so that the box is still at least

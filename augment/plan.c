@@ -83,7 +83,7 @@ static void central_window(dpl_plan *p, const dpl_recipe_spec *s, int img_w, int
 
 void dpl_plan_draw(dpl_plan *p, const dpl_recipe_spec *s, dpl_rng *rng, int img_w, int img_h)
 {
-    *p = (dpl_plan){ .resized_w = s->width, .resized_h = s->height };
+    *p = (dpl_plan){ .resized_w = s->width, .resized_h = s->height, .affine = { .a = 1, .e = 1 } };
     if (!s->train) {
         central_window(p, s, img_w, img_h);
         return;
@@ -95,6 +95,17 @@ void dpl_plan_draw(dpl_plan *p, const dpl_recipe_spec *s, dpl_rng *rng, int img_
     p->flip = dpl_rng_unit(rng) < s->hflip;
     if (s->rotate > 0) p->angle = dpl_rng_uniform(rng, -s->rotate, s->rotate);
     dpl_random_ops_draw(p, s, rng);
+}
+
+dpl_affine dpl_plan_map(const dpl_plan *p, const dpl_recipe_spec *s)
+{
+    const dpl_affine turn = dpl_rotate_inverse(s->width, s->height, p->angle);
+    const double across = (double)p->w / s->width, down = (double)p->h / s->height;
+    dpl_affine m = dpl_affine_chain(&p->affine, &turn);
+    if (p->vflip) m.d = -m.d, m.e = -m.e, m.f = s->height - m.f;
+    if (p->flip) m.a = -m.a, m.b = -m.b, m.c = s->width - m.c;
+    return (dpl_affine){ across * m.a, across * m.b, across * m.c,
+                         down * m.d,   down * m.e,   down * m.f };
 }
 
 int dpl_plan_denominator(const dpl_plan *p, const dpl_recipe_spec *s)
@@ -144,6 +155,13 @@ static dpl_span axis_region(const dpl_span *box, int resized, int win, int n, in
 void dpl_plan_region(const dpl_plan *p, const dpl_recipe_spec *s, int *x, int *y, int *w, int *h)
 {
     const int d = dpl_plan_denominator(p, s);
+    if (s->rotate_once) {
+        *x = p->x;
+        *y = p->y;
+        *w = p->w;
+        *h = p->h;
+        return;
+    }
     const dpl_span across =
         axis_region(&(dpl_span){ p->x, p->w }, p->resized_w, p->win_x, s->width, s->filter, d);
     const dpl_span down =

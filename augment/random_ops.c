@@ -42,7 +42,7 @@ static void draw_blur(dpl_ops *ops, const dpl_recipe_spec *s, dpl_rng *rng)
     dpl_ops_add(ops, DPL_OP_BLUR, sigma)->radius = s->blur_kernel / 2;
 }
 
-static void draw_affine(dpl_ops *ops, const dpl_recipe_spec *s, dpl_rng *rng)
+static void draw_affine(dpl_plan *plan, const dpl_recipe_spec *s, dpl_rng *rng)
 {
     const dpl_affine_spec *a = &s->affine;
     dpl_affine_params p = { .scale = 1, .cx = s->width * 0.5, .cy = s->height * 0.5 };
@@ -53,7 +53,10 @@ static void draw_affine(dpl_ops *ops, const dpl_recipe_spec *s, dpl_rng *rng)
     p.scale = dpl_rng_uniform(rng, a->scale_min, a->scale_max);
     p.shear_x = dpl_rng_uniform(rng, -a->shear[0], a->shear[0]);
     p.shear_y = dpl_rng_uniform(rng, -a->shear[1], a->shear[1]);
-    dpl_ops_add(ops, DPL_OP_AFFINE, 0)->map = dpl_affine_inverse(&p);
+    if (s->rotate_once)
+        plan->affine = dpl_affine_inverse(&p);
+    else
+        dpl_ops_add(&plan->ops, DPL_OP_AFFINE, 0)->map = dpl_affine_inverse(&p);
 }
 
 /* A box that is smaller than the picture on both sides, or none after ten tries. */
@@ -89,6 +92,6 @@ void dpl_random_ops_draw(dpl_plan *p, const dpl_recipe_spec *s, dpl_rng *rng)
     if (happens(rng, s->sharpness)) dpl_ops_add(ops, DPL_OP_SHARPNESS, s->sharpness_factor);
     if (happens(rng, s->autocontrast)) dpl_ops_add(ops, DPL_OP_AUTOCONTRAST, 0);
     if (happens(rng, s->equalize)) dpl_ops_add(ops, DPL_OP_EQUALIZE, 0);
-    draw_affine(ops, s, rng);
+    draw_affine(p, s, rng);
     draw_erase(&p->erase, s, rng);
 }

@@ -62,6 +62,8 @@
       "affine map: enlarge by [1,1]", NULL, 0 },                                                                     \
     { "affine-shear", 0, NULL, DPL_OPT_TWO, offsetof(TYPE, M.affine_shear), 0, 89, NULL, "X,Y",                      \
       "affine map: shear by up to these degrees either way [0,0]", NULL, 0 },                                        \
+    { "rotate-once", 0, NULL, DPL_OPT_FLAG, offsetof(TYPE, M.rotate_once), 0, 0, NULL, NULL,                         \
+      "crop, flips, affine map and rotation as one resample by --rotate-filter, before all else [off]", NULL, 0 },   \
     { "random-erase", 0, "random-erasing reprob", DPL_OPT_DOUBLE, offsetof(TYPE, M.random_erase), 0, 1, NULL, "P",   \
       "probability of an erased box [0]", NULL, 0 },                                                                 \
     { "erase-scale", 0, NULL, DPL_OPT_PAIR, offsetof(TYPE, M.erase_scale_min), 0.0001, 1, NULL, "LO,HI",             \
@@ -81,7 +83,7 @@
     "ra-magnitude", "color-jitter", "grayscale", "blur", "blur-kernel", "blur-sigma", "invert", \
     "posterize", "posterize-bits", "solarize", "solarize-threshold", "sharpness", \
     "sharpness-factor", "autocontrast", "equalize", "affine-degrees", "affine-translate", \
-    "affine-scale", "affine-shear", "random-erase", "erase-scale", "erase-ratio", "erase-value", \
+    "affine-scale", "affine-shear", "rotate-once", "random-erase", "erase-scale", "erase-ratio", "erase-value", \
     "mixup", "cutmix"
 /* clang-format on */
 

@@ -252,6 +252,13 @@ typedef struct dpl_options {
     double
         cutmix; /**< paste a box of the next sample, of 1 - lambda of the area before it is clipped;
                         lambda is drawn from Beta(cutmix, cutmix); 0..1000, 0 = off [0] */
+
+    /** DPL_TRAIN with DPL_CROP_RESIZED and rotation or an affine map: 1 = crop, flips, affine map and
+     *  rotation are one resample, by rotate_filter, of the box of the picture; all else comes after it.
+     *  It is not antialiased, and `filter` has no part in it: DPL_DECODE_FAST decodes JPEGs to less
+     *  than twice the delivered size, others, and DPL_DECODE_EXACT, are sampled at full size. What lies
+     *  outside the box is `fill`. docs/augment.md has the definition [0] */
+    int rotate_once;
 } dpl_options;
 
 /* The list file: lines end with LF or CRLF; empty lines and lines that begin with '#' are skipped (a

@@ -25,6 +25,7 @@ static int check_ints(const dpl_options *o, dpl_text *why)
         { "ra_magnitude", offsetof(dpl_options, ra_magnitude), 0, RA_MAGNITUDE_MAX },
         { "blur_kernel", offsetof(dpl_options, blur_kernel), 1, 2 * DPL_BLUR_RADIUS_MAX + 1 },
         { "posterize_bits", offsetof(dpl_options, posterize_bits), 0, 8 },
+        { "rotate_once", offsetof(dpl_options, rotate_once), 0, 1 },
     };
 
     for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
@@ -102,6 +103,29 @@ static int check_range(const char *name, double min, double max, double limit, d
                     limit);
 }
 
+static int has_affine(const dpl_options *o)
+{
+    return o->affine_degrees > 0 || o->affine_translate[0] > 0 || o->affine_translate[1] > 0 ||
+           o->affine_shear[0] > 0 || o->affine_shear[1] > 0 || o->affine_scale_min != 1 ||
+           o->affine_scale_max != 1;
+}
+
+/* Without a turn the ordinary crop is one resample too, and a better one: it is antialiased. */
+static int check_rotate_once(const dpl_options *o, dpl_text *why)
+{
+    if (!o->rotate_once) return DPL_OK;
+    if (o->crop != DPL_CROP_RESIZED)
+        return dpl_fail(
+            why, DPL_EINVAL,
+            "rotate_once with a random crop: expected crop resized; a random crop without "
+            "crop_resize leaves the rotation as the only resample anyway");
+    if (!(o->rotate > 0) && !has_affine(o))
+        return dpl_fail(
+            why, DPL_EINVAL,
+            "rotate_once without rotation: set rotate or an affine map, or leave it out");
+    return DPL_OK;
+}
+
 int dpl_recipe_check(const dpl_options *o, dpl_text *why)
 {
     int err;
@@ -109,7 +133,8 @@ int dpl_recipe_check(const dpl_options *o, dpl_text *why)
     if ((err = check_ints(o, why)) || (err = check_numbers(o, why)) ||
         (err = check_range("blur_sigma", o->blur_sigma_min, o->blur_sigma_max, 1000, why)) ||
         (err = check_range("affine_scale", o->affine_scale_min, o->affine_scale_max, 1000, why)) ||
-        (err = check_range("erase_scale", o->erase_scale_min, o->erase_scale_max, 1, why)))
+        (err = check_range("erase_scale", o->erase_scale_min, o->erase_scale_max, 1, why)) ||
+        (err = check_rotate_once(o, why)))
         return err;
     return check_range("erase_ratio", o->erase_ratio_min, o->erase_ratio_max, 1000, why);
 }
@@ -137,11 +162,7 @@ static dpl_policy policy_of(dpl_auto_augment a)
 
 static dpl_affine_spec affine_of(const dpl_options *o)
 {
-    const int on = o->affine_degrees > 0 || o->affine_translate[0] > 0 ||
-                   o->affine_translate[1] > 0 || o->affine_shear[0] > 0 || o->affine_shear[1] > 0 ||
-                   o->affine_scale_min != 1 || o->affine_scale_max != 1;
-
-    return (dpl_affine_spec){ .on = on,
+    return (dpl_affine_spec){ .on = has_affine(o),
                               .degrees = o->affine_degrees,
                               .translate = { o->affine_translate[0], o->affine_translate[1] },
                               .scale_min = o->affine_scale_min,
@@ -194,6 +215,7 @@ void dpl_recipe_make(dpl_recipe_spec *s, const dpl_options *o)
         .hflip = o->hflip,
         .rotate = o->rotate,
         .rotate_bilinear = o->rotate_filter == DPL_BILINEAR,
+        .rotate_once = train && o->rotate_once,
         .filter = o->filter == DPL_BICUBIC ? DPL_RESAMPLE_BICUBIC : DPL_RESAMPLE_BILINEAR,
         .fast = train && o->decode == DPL_DECODE_FAST,
         .crop = o->crop == DPL_CROP_RANDOM ? DPL_CROPS_RANDOM : DPL_CROPS_RESIZED,

@@ -81,6 +81,189 @@ static dpl_recipe_spec everything(int i)
                               .erase_ratio_max = 3.3 };
 }
 
+/* A line of expected data from byte `at` on: the box and what is made of it. */
+typedef struct expected {
+    dpl_plan p;
+    dpl_recipe_spec s;
+    unsigned crc;
+} expected;
+
+static expected read_expected(const char *line, int at)
+{
+    expected e = { .s = { .train = 1, .rotate_once = 1 }, .p = { .affine = { .a = 1, .e = 1 } } };
+    dpl_plan *p = &e.p;
+    dpl_recipe_spec *s = &e.s;
+    dpl_affine_params a;
+    int affine, fill[3];
+
+    assert_int_equal(sscanf(line + at,
+                            "%d %d %d %d %d %d %d %d %lf %d %lf %lf %lf %lf %lf %lf %d %d %d %d %x",
+                            &p->x, &p->y, &p->w, &p->h, &s->width, &s->height, &p->flip, &p->vflip,
+                            &p->angle, &affine, &a.angle, &a.tx, &a.ty, &a.scale, &a.shear_x,
+                            &a.shear_y, &s->rotate_bilinear, &fill[0], &fill[1], &fill[2], &e.crc),
+                     21);
+    for (int c = 0; c < 3; c++) s->fill[c] = (uint8_t)fill[c];
+    p->resized_w = s->width;
+    p->resized_h = s->height;
+    a.cx = s->width * 0.5;
+    a.cy = s->height * 0.5;
+    if (affine) p->affine = dpl_affine_inverse(&a);
+    return e;
+}
+
+static void check_levels(const expected *e, const dpl_pixels *src, const char *line)
+{
+    const size_t bytes = 3 * (size_t)e->s.width * (size_t)e->s.height;
+
+    for (int level = 0; level < 2; level++)
+        if (test_crc(apply(&e->p, &e->s, src, level ? test_cpu() : DPL_CPU_C), bytes) != e->crc)
+            fail_msg("level %d differs: %s", level, line);
+}
+
+/* Boxes of every size, every quarter turn, fills, sources past the range of fixed point. */
+static void one_resample_matches_pillow(void **state)
+{
+    FILE *f = test_data_open("tests/data/once_pictures.txt");
+    char line[256];
+    int cases = 0;
+
+    (void)state;
+    for (; test_data_line(f, line); cases++) {
+        int w, h, seed, at;
+        dpl_rect r;
+        assert_int_equal(sscanf(line, "%d %d %d %n", &w, &h, &seed, &at), 3);
+        const expected e = read_expected(line, at);
+        dpl_plan_region(&e.p, &e.s, &r.x, &r.y, &r.w, &r.h);
+        assert_true(r.x == e.p.x && r.y == e.p.y && r.w == e.p.w && r.h == e.p.h);
+        const dpl_pixels src = part_of(w, h, seed, &r);
+        check_levels(&e, &src, line);
+        test_free_all();
+    }
+    fclose(f);
+    assert_int_equal(cases, 500);
+}
+
+/* In a source decoded at 1/d the box begins within a pixel, and ends at whole ones. */
+static void scaled_sources_match_pillow(void **state)
+{
+    FILE *f = test_data_open("tests/data/once_scaled.txt");
+    char line[256];
+    int cases = 0;
+
+    (void)state;
+    for (; test_data_line(f, line); cases++) {
+        int w, h, seed, d, at;
+        assert_int_equal(sscanf(line, "%d %d %d %d %n", &w, &h, &seed, &d, &at), 4);
+        const expected e = read_expected(line, at);
+        const int x = e.p.x / d, y = e.p.y / d;
+        const dpl_rect r = { x, y, (e.p.x + e.p.w + d - 1) / d - x,
+                             (e.p.y + e.p.h + d - 1) / d - y };
+        dpl_pixels src = part_of((w + d - 1) / d, (h + d - 1) / d, seed, &r);
+        src.denominator = d;
+        check_levels(&e, &src, line);
+        test_free_all();
+    }
+    fclose(f);
+    assert_int_equal(cases, 150);
+}
+
+/* A decoder gives more than it is asked for: the box is cut out of it, and what lies around it is fill. */
+static void pixels_around_the_box_are_not_looked_at(void **state)
+{
+    static const dpl_rect all = { 0, 0, 90, 70 };
+    const dpl_plan p = {
+        .x = 21, .y = 13, .w = 40, .h = 50, .angle = 33, .affine = { 1, 0, 0, 0, 1, 0 }
+    };
+    dpl_recipe_spec s = { .train = 1, .width = 37, .height = 29, .rotate_once = 1, .fill = { 7 } };
+
+    (void)state;
+    for (s.rotate_bilinear = 0; s.rotate_bilinear < 2; s.rotate_bilinear++) {
+        const dpl_rect r = { p.x, p.y, p.w, p.h };
+        const dpl_pixels box = part_of(all.w, all.h, 3, &r), more = part_of(all.w, all.h, 3, &all);
+        assert_memory_equal(apply(&p, &s, &box, test_cpu()), apply(&p, &s, &more, test_cpu()),
+                            3 * 37 * 29);
+        test_free_all();
+    }
+}
+
+/* Of a box that has the delivered size, the ordinary way moves pixels once, too: it is the same. */
+static void without_resizing_it_is_a_rotation_of_the_crop(void **state)
+{
+    enum { W = 51, H = 37 }; /* quarter turns hit pixels, not the lines between them */
+    static const dpl_rect r = { 5, 9, W, H };
+    static const double angles[] = { 0, 90, -90, 180, 17.5, -133.25, 359 };
+
+    (void)state;
+    for (int i = 0; i < 28; i++) {
+        dpl_plan p = { .x = r.x,
+                       .y = r.y,
+                       .w = W,
+                       .h = H,
+                       .resized_w = W,
+                       .resized_h = H,
+                       .angle = angles[i % 7],
+                       .affine = { 1, 0, 0, 0, 1, 0 } };
+        dpl_recipe_spec s = {
+            .train = 1, .width = W, .height = H, .rotate_bilinear = i / 7 % 2, .fill = { 1, 2, 3 }
+        };
+        const dpl_pixels src = part_of(70, 60, 1, &r);
+        p.flip = p.vflip = i >= 14;
+        const uint8_t *twice = apply(&p, &s, &src, test_cpu());
+        s.rotate_once = 1;
+        const uint8_t *once = apply(&p, &s, &src, test_cpu());
+        int others = 0;
+        for (int k = 0; k < 3 * W * H; k++) others += once[k] != twice[k];
+        /* a mirrored map rounds the other way between two pixels */
+        if (others > (i < 14 ? 0 : 3 * W * H / 20)) fail_msg("case %d: %d bytes differ", i, others);
+        test_free_all();
+    }
+}
+
+/* The same numbers are drawn; the affine map and the rotation are in the map, not among the operations. */
+static void plans_are_the_same_but_for_where_the_map_is(void **state)
+{
+    (void)state;
+    for (int i = 1; i < 100; i++) {
+        dpl_recipe_spec s = everything(i);
+        dpl_plan a, b;
+        dpl_rng rng;
+
+        s.crop = DPL_CROPS_RESIZED;
+        dpl_rng_init(&rng, 7, 0, (uint64_t)i, DPL_RNG_AUGMENT);
+        dpl_plan_draw(&a, &s, &rng, 97, 64);
+        s.rotate_once = 1;
+        dpl_rng_init(&rng, 7, 0, (uint64_t)i, DPL_RNG_AUGMENT);
+        dpl_plan_draw(&b, &s, &rng, 97, 64);
+        assert_true(a.x == b.x && a.w == b.w && a.flip == b.flip && a.vflip == b.vflip);
+        assert_true(a.angle == b.angle && a.erase.w == b.erase.w && a.erase.x == b.erase.x);
+        assert_int_equal(b.ops.n, a.ops.n - s.affine.on);
+        assert_memory_equal(b.ops.op, a.ops.op, (size_t)b.ops.n * sizeof *b.ops.op);
+        if (s.affine.on)
+            assert_memory_equal(&b.affine, &a.ops.op[a.ops.n - 1].map, sizeof b.affine);
+        else
+            assert_true(b.affine.a == 1 && b.affine.b == 0 && b.affine.c == 0 && b.affine.e == 1);
+    }
+}
+
+/* Operations work on what the map has made. */
+static void operations_come_after_it(void **state)
+{
+    static const dpl_rect r = { 0, 0, 60, 40 };
+    dpl_plan p = { .w = 60, .h = 40, .angle = 45, .affine = { 1, 0, 0, 0, 1, 0 } };
+    const dpl_recipe_spec s = {
+        .train = 1, .width = 30, .height = 20, .rotate_once = 1, .fill = { 9, 8, 7 }
+    };
+
+    (void)state;
+    const dpl_pixels src = part_of(60, 40, 3, &r);
+    const uint8_t *plain = apply(&p, &s, &src, test_cpu());
+    dpl_ops_add(&p.ops, DPL_OP_INVERT, 0);
+    const uint8_t *inverted = apply(&p, &s, &src, test_cpu());
+    for (int i = 0; i < 3 * 30 * 20; i++) assert_int_equal(inverted[i], 255 - plain[i]);
+    assert_int_equal(inverted[0], 255 - 9); /* the fill of a corner, inverted */
+    test_free_all();
+}
+
 /* The value is from before there was the option. */
 static void without_the_option_bytes_are_as_ever(void **state)
 {
@@ -112,6 +295,12 @@ static int free_scratch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_resample_matches_pillow),
+        cmocka_unit_test(scaled_sources_match_pillow),
+        cmocka_unit_test(pixels_around_the_box_are_not_looked_at),
+        cmocka_unit_test(without_resizing_it_is_a_rotation_of_the_crop),
+        cmocka_unit_test(plans_are_the_same_but_for_where_the_map_is),
+        cmocka_unit_test(operations_come_after_it),
         cmocka_unit_test(without_the_option_bytes_are_as_ever),
     };
 
