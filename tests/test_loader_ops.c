@@ -61,14 +61,16 @@ static void assert_same_trace(const dpl_options *a, const dpl_options *b)
 static void bytes_do_not_depend_on_the_workers(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < 5; kind++) {
+    for (int kind = 0; kind < 7; kind++) {
         dpl_options a = everything(), b;
 
         if (kind == 1) a.auto_augment = DPL_AUGMENT_TRIVIAL_WIDE;
         if (kind == 2) a.auto_augment = DPL_AUGMENT_IMAGENET;
         if (kind == 3) a.crop = DPL_CROP_RANDOM;
         if (kind == 3) a.crop_padding = 7;
-        if (kind == 4) a.rotate_filter = DPL_BILINEAR;
+        if (kind == 4 || kind == 6) a.rotate_filter = DPL_BILINEAR;
+        a.rotate_once = kind >= 5;
+        if (kind == 6) a.decode = DPL_DECODE_EXACT;
         if (kind % 2) a.dtype = DPL_FLOAT32;
         if (kind == 3) a.layout = DPL_NCHW;
         a.workers = 1;
@@ -83,7 +85,7 @@ static void bytes_do_not_depend_on_the_workers(void **state)
 /* Each transform alone changes pictures, and changes neither order nor labels. */
 static void every_transform_does_something(void **state)
 {
-    enum { KINDS = 15 };
+    enum { KINDS = 16 };
     test_entry plain[SAMPLES], trace[SAMPLES];
     dpl_options o = test_loader_options(&memory);
 
@@ -101,6 +103,8 @@ static void every_transform_does_something(void **state)
         if (kind < 13) *p[kind] = kind == 10 ? 0.5 : kind > 10 ? 45 : 1;
         if (kind == 13) o.auto_augment = DPL_AUGMENT_IMAGENET;
         if (kind == 14) o.crop = DPL_CROP_RANDOM;
+        if (kind == 15) o.rotate = 1e-9; /* the crop without antialiasing */
+        if (kind == 15) o.rotate_once = 1;
         assert_int_equal(test_trace(&o, 0, trace, SAMPLES), SAMPLES);
         for (int i = 0; i < SAMPLES; i++) {
             assert_int_equal(trace[i].id, plain[i].id);
@@ -189,6 +193,24 @@ static void padding_has_the_fill_colour(void **state)
     assert_true(pixels_of(&o, fill) > 8 * 120 * 120 / 10);
 }
 
+/* Rotation leaves corners of the fill colour; a map that does next to nothing leaves none. */
+static void one_resample_is_what_is_delivered(void **state)
+{
+    static const double fill[3] = { 1, 254, 3 };
+    dpl_options o = test_loader_options(&memory), other;
+
+    (void)state;
+    memcpy(o.fill, fill, sizeof fill);
+    o.rotate_once = 1;
+    o.affine_translate[0] = 1e-9;
+    assert_int_equal(pixels_of(&o, fill), 0);
+    o.rotate = 180;
+    assert_true(pixels_of(&o, fill) > 8 * 16 * 16 / 20);
+    other = o;
+    other.filter = DPL_BICUBIC; /* has no part in it */
+    assert_same_trace(&o, &other);
+}
+
 #define REFUSED(change, text)                                                                      \
     do {                                                                                           \
         dpl_options o = test_loader_options(&memory);                                              \
@@ -229,6 +251,10 @@ static void senseless_values_are_refused(void **state)
     REFUSED(o.sharpness_factor = -1, "sharpness_factor -1: expected 0..100");
     REFUSED(o.autocontrast = 2, "autocontrast 2");
     REFUSED(o.equalize = 2, "equalize 2");
+    REFUSED(o.rotate_once = 2, "rotate_once 2: expected 0..1");
+    REFUSED(o.rotate_once = 1, "rotate_once without rotation: set rotate or an affine map");
+    REFUSED((o.rotate_once = 1, o.rotate = 5, o.crop = DPL_CROP_RANDOM),
+            "rotate_once with a random crop: expected crop resized");
     REFUSED(o.affine_degrees = 181, "affine_degrees 181: expected 0..180");
     REFUSED(o.affine_translate[1] = 1.1, "affine_translate 1.1: expected 0..1");
     REFUSED(o.affine_scale_min = 0, "affine_scale 0..1: expected 0 < min <= max");
@@ -247,6 +273,7 @@ int main(void)
         cmocka_unit_test(evaluation_is_not_augmented),
         cmocka_unit_test(erased_pixels_have_the_value_in_every_layout),
         cmocka_unit_test(padding_has_the_fill_colour),
+        cmocka_unit_test(one_resample_is_what_is_delivered),
         cmocka_unit_test(senseless_values_are_refused),
     };
 
