@@ -249,7 +249,8 @@ static int fail_option(parser *p, int c, int argc, char **argv)
     }
     if (c == '?' || !o) return fail_unknown_short(p, optopt, short_token(argc, argv, optopt));
     dpl_opt_expected(o, expected, sizeof expected);
-    return dpl_fail(p->why, DPL_EINVAL, "%s: a value is missing: %s", token, expected);
+    return dpl_fail(p->why, DPL_EINVAL, "%s: a value is missing: %s", token,
+                    o->type == DPL_OPT_STRING && o->arg ? o->arg : expected);
 }
 
 /* One option of the command line, from argv[optind - 1]. shown: as it was typed. */
