@@ -115,6 +115,52 @@ dpt_exec *test_exec(const dpt_backend *b, const dpt_graph *g, int max_n, int thr
     return e;
 }
 
+static dpt_exec *exec_with(const dpt_backend *b, const dpt_graph *g, const int *cancel)
+{
+    const dpt_exec_options opt = { .max_n = 3, .threads = 2, .cancel = cancel };
+    dpt_exec *e;
+    dpl_text why = { "" };
+
+    if (b->create(&e, g, &opt, &why) != DPL_OK) fail_msg("create: %s", why.s);
+    return e;
+}
+
+void test_canceled_calls(const dpt_backend *b)
+{
+    test_case want, c;
+    float logits[3 * 5];
+    int word = 1;
+    dpt_exec *e, *plain;
+    dpl_text why;
+
+    test_case_make(&want, "tinynet", 5, 16, 16, 3);
+    test_case_make(&c, "tinynet", 5, 16, 16, 3);
+    plain = test_exec(b, want.g, 3, 2);
+    e = exec_with(b, c.g, &word);
+    assert_int_equal(b->train(e, &c.step, &why), DPL_ECANCELED);
+    assert_non_null(strstr(why.s, "canceled"));
+    assert_int_equal(b->evaluate(e, &c.step, &why), DPL_ECANCELED);
+    assert_int_equal(b->logits(e, &c.step, logits, &why), DPL_ECANCELED);
+    word = 0;
+    assert_int_equal(b->train(e, &c.step, &why), DPL_OK);
+    assert_int_equal(b->train(plain, &want.step, &why), DPL_OK);
+    assert_memory_equal(c.grads, want.grads, c.g->param_floats * sizeof(float));
+    assert_memory_equal(c.stats, want.stats, c.g->buffer_floats * sizeof(float));
+    assert_true(c.step.sums.loss == want.step.sums.loss);
+    b->destroy(&e);
+
+    /* The word is a gradient of the last layer: it cancels as soon as backward has come by there. */
+    memset(c.grads, 0, c.g->param_floats * sizeof(float));
+    e = exec_with(b, c.g, (const int *)(const void *)&c.grads[c.g->param_floats - 1]);
+    assert_int_equal(b->train(e, &c.step, &why), DPL_ECANCELED);
+    assert_true(c.grads[c.g->param_floats - 1] != 0);
+    assert_true(c.grads[0] == 0 && want.grads[0] != 0);
+    b->destroy(&e);
+    b->destroy(&plain);
+    test_case_free(&c);
+    test_case_free(&want);
+}
+
 static const dpt_param *find(const dpt_param *list, int n, const char *name)
 {
     for (int i = 0; i < n; i++) {

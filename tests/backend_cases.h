@@ -34,6 +34,9 @@ void test_case_free(test_case *c);
 
 dpt_exec *test_exec(const dpt_backend *b, const dpt_graph *g, int max_n, int threads);
 
+/** A canceled call ends between two layers, forward or backward, and spoils nothing for the next. */
+void test_canceled_calls(const dpt_backend *b);
+
 /** Run the case in tests/data/model_<arch>_<mode>.txt ("train", "eval") and compare: norms, samples
  *  and logits within tolerance, relative to the norm (or to the largest logit). */
 void test_against_pytorch(const dpt_backend *b, const char *arch, const char *mode,

@@ -355,6 +355,12 @@ static void nan_is_not_hidden(void **state)
     }
 }
 
+static void a_canceled_call_ends_between_layers(void **state)
+{
+    (void)state;
+    test_canceled_calls(dnnl);
+}
+
 static void bad_calls_are_refused(void **state)
 {
     test_case c;
@@ -463,6 +469,7 @@ int main(void)
         cmocka_unit_test(one_sample_with_one_pixel_maps_stays_finite),
         cmocka_unit_test(nan_is_not_hidden),
         cmocka_unit_test(bad_calls_are_refused),
+        cmocka_unit_test(a_canceled_call_ends_between_layers),
         cmocka_unit_test(two_runs_are_bit_equal),
         cmocka_unit_test(execs_in_parallel_threads_do_not_meet),
     };

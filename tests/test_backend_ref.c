@@ -115,6 +115,12 @@ static void a_nan_in_one_picture_is_not_hidden(void **state)
     test_case_free(&c);
 }
 
+static void a_canceled_call_ends_between_layers(void **state)
+{
+    (void)state;
+    test_canceled_calls(ref);
+}
+
 static void bad_calls_are_refused(void **state)
 {
     test_case c;
@@ -205,6 +211,7 @@ int main(void)
         cmocka_unit_test(one_sample_with_one_pixel_maps_stays_finite),
         cmocka_unit_test(a_nan_in_one_picture_is_not_hidden),
         cmocka_unit_test(bad_calls_are_refused),
+        cmocka_unit_test(a_canceled_call_ends_between_layers),
         cmocka_unit_test(says_that_it_is_the_slow_one),
         cmocka_unit_test(execs_in_parallel_threads_do_not_meet),
     };

@@ -19,7 +19,16 @@ typedef struct dpt_exec dpt_exec;
 typedef struct dpt_exec_options {
     int max_n;   /* largest number of samples per call */
     int threads; /* compute threads of this exec, >= 1; "ref" computes on one and says so */
+    /* Read with __atomic_load_n() before every layer, forward and backward: when it is not 0, the
+     * call ends with DPL_ECANCELED. NULL = never. */
+    const int *cancel;
 } dpt_exec_options;
+
+/** 1 when the work is to end. For backends. */
+static inline int dpt_canceled(const int *cancel)
+{
+    return cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED) != 0;
+}
 
 /** Sums over the n samples of a call; the caller adds them over devices and divides. */
 typedef struct dpt_sums {
@@ -53,7 +62,8 @@ typedef struct dpt_backend {
     /** @return DPL_OK, DPL_ENOMEM, DPL_EDEVICE, DPL_ENOTSUP; why */
     int (*create)(dpt_exec **out, const dpt_graph *g, const dpt_exec_options *opt, dpl_text *why);
     /** Forward (batch statistics), loss, backward. @return DPL_OK, DPL_EINVAL (a label or n is out of
-     *  range; nothing was computed), DPL_ENOMEM, DPL_EDEVICE; why names the layer */
+     *  range; nothing was computed), DPL_ENOMEM, DPL_EDEVICE; DPL_ECANCELED (outputs hold anything;
+     *  the next call is as good as ever); why names the layer */
     int (*train)(dpt_exec *e, dpt_step *s, dpl_text *why);
     /** Forward with running statistics and the loss. What a sample contributes does not depend on
      *  how many others are in the call, but for rounding. @return as train */

@@ -20,6 +20,7 @@ enum { PLANS = 6, LINE = 256, HUGE_PAGE = 2 << 20 };
 struct dpt_exec {
     const dpt_graph *g;
     int max_n, threads;
+    const int *cancel; /* the caller's */
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dpt_dnnl_plan *plan[PLANS]; /* most recently used first; NULL at the end */
@@ -138,6 +139,7 @@ static int create(dpt_exec **out, const dpt_graph *g, const dpt_exec_options *op
     e->g = g;
     e->max_n = opt->max_n;
     e->threads = opt->threads;
+    e->cancel = opt->cancel;
     omp_set_num_threads(e->threads); /* for this thread and what it compiles or runs */
     s = dnnl_engine_create(&e->engine, dnnl_cpu, 0);
     if (!s) s = dnnl_stream_create(&e->stream, e->engine, dnnl_stream_default_flags);
@@ -204,10 +206,10 @@ static int train(dpt_exec *e, dpt_step *s, dpl_text *why)
         return DPL_OK;
     }
     if ((err = prepare(e, s, 1, &p, why))) return err;
-    if ((err = dpt_dnnl_run(&p->prog, 0, p->forward_ops, why))) return err;
+    if ((err = dpt_dnnl_run(&p->prog, 0, p->forward_ops, e->cancel, why))) return err;
     dpt_loss(dpt_dnnl_bytes(&p->prog, p->logits), s, e->g->classes,
              dpt_dnnl_bytes(&p->prog, p->logits_grad));
-    if ((err = dpt_dnnl_run(&p->prog, p->forward_ops, p->prog.ops, why))) return err;
+    if ((err = dpt_dnnl_run(&p->prog, p->forward_ops, p->prog.ops, e->cancel, why))) return err;
     give_stats(p, s);
     /* oneDNN's ReLU turns NaN into 0, which would hide a network that is lost. */
     if (!dpt_loss_all_finite(s->grads, e->g->param_floats) ||
@@ -225,7 +227,7 @@ static int evaluate(dpt_exec *e, dpt_step *s, dpl_text *why)
     s->sums = (dpt_sums){ .n = 0 };
     if (err || s->n == 0) return err;
     if ((err = prepare(e, s, 0, &p, why))) return err;
-    if ((err = dpt_dnnl_run(&p->prog, 0, p->forward_ops, why))) return err;
+    if ((err = dpt_dnnl_run(&p->prog, 0, p->forward_ops, e->cancel, why))) return err;
     dpt_loss(dpt_dnnl_bytes(&p->prog, p->logits), s, e->g->classes, NULL);
     if (!dpt_loss_all_finite(s->params, e->g->param_floats)) s->sums.loss = NAN; /* as in train */
     return DPL_OK;
@@ -238,7 +240,7 @@ static int logits_of(dpt_exec *e, dpt_step *s, float *out, dpl_text *why)
 
     if (err || s->n == 0) return err;
     if ((err = prepare(e, s, 0, &p, why))) return err;
-    if ((err = dpt_dnnl_run(&p->prog, 0, p->forward_ops, why))) return err;
+    if ((err = dpt_dnnl_run(&p->prog, 0, p->forward_ops, e->cancel, why))) return err;
     memcpy(out, dpt_dnnl_bytes(&p->prog, p->logits),
            (size_t)s->n * (size_t)e->g->classes * sizeof *out);
     return DPL_OK;

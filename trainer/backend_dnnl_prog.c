@@ -205,11 +205,12 @@ int dpt_dnnl_bind(dpt_dnnl_prog *p, void *const base[DPT_PLACES], dpl_text *why)
     return DPL_OK;
 }
 
-int dpt_dnnl_run(dpt_dnnl_prog *p, size_t from, size_t to, dpl_text *why)
+int dpt_dnnl_run(dpt_dnnl_prog *p, size_t from, size_t to, const int *cancel, dpl_text *why)
 {
     dnnl_status_t s;
+    size_t i;
 
-    for (size_t i = from; i < to; i++) {
+    for (i = from; i < to && !dpt_canceled(cancel); i++) {
         const dpt_dnnl_op *op = &p->op[i];
         if ((s = dnnl_primitive_execute(op->p, p->stream, op->args, op->arg))) {
             return fail_at(p, op->node, s, "running", why);
@@ -218,7 +219,7 @@ int dpt_dnnl_run(dpt_dnnl_prog *p, size_t from, size_t to, dpl_text *why)
     if ((s = dnnl_stream_wait(p->stream))) {
         return dpl_fail(why, status_of(s), "oneDNN: waiting failed: %s", dnnl_status2str(s));
     }
-    return DPL_OK;
+    return i == to ? DPL_OK : dpl_fail(why, DPL_ECANCELED, "oneDNN: canceled");
 }
 
 void *dpt_dnnl_bytes(const dpt_dnnl_prog *p, int mem)

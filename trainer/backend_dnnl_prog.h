@@ -96,8 +96,9 @@ int dpt_dnnl_prog_seal(dpt_dnnl_prog *p);
 /** Point the memories into these blocks. @return DPL_OK or DPL_EDEVICE */
 int dpt_dnnl_bind(dpt_dnnl_prog *p, void *const base[DPT_PLACES], dpl_text *why);
 
-/** Run primitives [from, to) and wait. @return DPL_OK, DPL_ENOMEM, DPL_EDEVICE; why names the layer */
-int dpt_dnnl_run(dpt_dnnl_prog *p, size_t from, size_t to, dpl_text *why);
+/** Run primitives [from, to) and wait. cancel as in dpt_exec_options, read before each.
+ *  @return DPL_OK, DPL_ENOMEM, DPL_EDEVICE, DPL_ECANCELED; why names the layer */
+int dpt_dnnl_run(dpt_dnnl_prog *p, size_t from, size_t to, const int *cancel, dpl_text *why);
 
 /** Where the bytes of a bound memory lie. */
 void *dpt_dnnl_bytes(const dpt_dnnl_prog *p, int mem);

@@ -14,6 +14,7 @@
 struct dpt_exec {
     const dpt_graph *g;
     int max_n;
+    const int *cancel;     /* the caller's */
     float **value, **grad; /* [tensors][max_n][shape]; value[0] and grad[0] are NULL: the input is
                               read where it lies and gets no gradient */
     float *stats;          /* [buffer_floats] mean and biased variance of the step under way */
@@ -54,6 +55,7 @@ static int create(dpt_exec **out, const dpt_graph *g, const dpt_exec_options *op
     if (!(e = dpl_calloc(1, sizeof *e))) goto done;
     e->g = g;
     e->max_n = opt->max_n;
+    e->cancel = opt->cancel;
     e->value = dpl_calloc((size_t)g->tensors, sizeof *e->value);
     e->grad = dpl_calloc((size_t)g->tensors, sizeof *e->grad);
     e->stats = dpl_calloc(g->buffer_floats, sizeof *e->stats);
@@ -209,6 +211,11 @@ static void unbiased_stats(const dpt_exec *e, const dpt_step *s)
     }
 }
 
+static int canceled(dpl_text *why)
+{
+    return dpl_fail(why, DPL_ECANCELED, "ref: canceled");
+}
+
 static int train(dpt_exec *e, dpt_step *s, dpl_text *why)
 {
     const dpt_graph *g = e->g;
@@ -225,11 +232,13 @@ static int train(dpt_exec *e, dpt_step *s, dpl_text *why)
     }
     for (int i = 0; i < g->nodes; i++) {
         const layer l = layer_of(e, s, i, e->stats);
+        if (dpt_canceled(e->cancel)) return canceled(why);
         forward(e, &l, 1);
     }
     dpt_loss(e->value[logits], s, g->classes, e->grad[logits]);
     for (int i = g->nodes; i-- > 0;) {
         const layer l = layer_of(e, s, i, e->stats);
+        if (dpt_canceled(e->cancel)) return canceled(why);
         backward(e, &l);
     }
     unbiased_stats(e, s);
@@ -237,33 +246,37 @@ static int train(dpt_exec *e, dpt_step *s, dpl_text *why)
     return DPL_OK;
 }
 
-static int infer(dpt_exec *e, dpt_step *s)
+static int infer(dpt_exec *e, dpt_step *s, const float **logits, dpl_text *why)
 {
     /* Running statistics are read through the same struct that training writes to. */
     memcpy(e->stats, s->buffers, e->g->buffer_floats * sizeof *e->stats);
     for (int i = 0; i < e->g->nodes; i++) {
         const layer l = layer_of(e, s, i, e->stats);
+        if (dpt_canceled(e->cancel)) return canceled(why);
         forward(e, &l, 0);
     }
-    return e->g->node[e->g->nodes - 1].out;
+    *logits = e->value[e->g->node[e->g->nodes - 1].out];
+    return DPL_OK;
 }
 
 static int evaluate(dpt_exec *e, dpt_step *s, dpl_text *why)
 {
-    const int err = dpt_loss_check_step(s, e->max_n, e->g->classes, why);
+    const float *logits;
+    int err = dpt_loss_check_step(s, e->max_n, e->g->classes, why);
 
-    if (err) return err;
-    dpt_loss(e->value[infer(e, s)], s, e->g->classes, NULL);
+    if (err || (err = infer(e, s, &logits, why))) return err;
+    dpt_loss(logits, s, e->g->classes, NULL);
     if (!dpt_loss_all_finite(s->params, e->g->param_floats)) s->sums.loss = NAN;
     return DPL_OK;
 }
 
 static int logits_of(dpt_exec *e, dpt_step *s, float *out, dpl_text *why)
 {
-    const int err = dpt_loss_check(NULL, s->n, e->max_n, e->g->classes, why);
+    const float *logits;
+    int err = dpt_loss_check(NULL, s->n, e->max_n, e->g->classes, why);
 
-    if (err) return err;
-    memcpy(out, e->value[infer(e, s)], (size_t)s->n * (size_t)e->g->classes * sizeof *out);
+    if (err || (err = infer(e, s, &logits, why))) return err;
+    memcpy(out, logits, (size_t)s->n * (size_t)e->g->classes * sizeof *out);
     return DPL_OK;
 }
 

@@ -21,7 +21,7 @@ typedef enum dpt_exit {
     DPT_EXIT_USAGE = 2,
     DPT_EXIT_DATA = 3,
     DPT_EXIT_DEVICE = 4,
-    DPT_EXIT_STOPPED = 75,     /* SIGTERM or SIGUSR1, checkpoint saved */
+    DPT_EXIT_STOPPED = 75,     /* SIGTERM, SIGUSR1 or SIGHUP, checkpoint saved */
     DPT_EXIT_INTERRUPTED = 130 /* SIGINT, checkpoint saved */
 } dpt_exit;
 

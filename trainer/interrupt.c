@@ -6,14 +6,15 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
-static atomic_int taken; /* lock-free, so the handler may touch it */
+/* Only touched by __atomic_ built-ins, which take no lock on an int: the handler may use them, and
+ * what computes reads it as the word that cancels it. */
+static int taken;
 
 /* What the handler says; the terminal's own ^C or a live line stands before it. */
-static const char *heard = "\ndptrain: stopping after this step; again: at once, unsaved\n";
+static const char *heard = "\ndptrain: stopping; again: at once, without saving\n";
 
 int dpt_interrupt_exit(int sig, int saved)
 {
@@ -21,13 +22,28 @@ int dpt_interrupt_exit(int sig, int saved)
     return saved ? DPT_EXIT_STOPPED : DPT_EXIT_FAILED;
 }
 
-/* A step may take long; silence would look like a signal that got lost. */
+/* Whether this is the first signal. A closed terminal sends SIGHUP once from the system and once from
+ * the shell, and a service manager SIGHUP along with SIGTERM, so it never is the second one, nor does
+ * it make the next one that. */
+static int take(int sig)
+{
+    int before = 0;
+
+    if (__atomic_compare_exchange_n(&taken, &before, sig, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        return 1;
+    if (sig == SIGHUP) return 0;
+    if (before != SIGHUP ||
+        !__atomic_compare_exchange_n(&taken, &before, sig, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        _exit(dpt_interrupt_exit(sig, 0));
+    return 0;
+}
+
+/* Ending takes a moment; silence would look like a signal that got lost. */
 static void on_signal(int sig)
 {
     const int was = errno;
-    int none = 0;
 
-    if (!atomic_compare_exchange_strong(&taken, &none, sig)) _exit(dpt_interrupt_exit(sig, 0));
+    if (!take(sig)) return;
     if (write(STDERR_FILENO, heard, strlen(heard)) < 0) {
         /* nobody reads it: nothing to be done about that here */
     }
@@ -37,7 +53,7 @@ static void on_signal(int sig)
 void dpt_interrupt_install(void)
 {
     static const int sigs[] = { SIGINT, SIGTERM, SIGUSR1 };
-    struct sigaction sa;
+    struct sigaction sa, before;
 
     if (!isatty(STDERR_FILENO) && *heard == '\n') heard++;
     memset(&sa, 0, sizeof sa);
@@ -45,16 +61,26 @@ void dpt_interrupt_install(void)
     sa.sa_flags = SA_RESTART; /* a save under way must not see EINTR */
     sigemptyset(&sa.sa_mask);
     for (size_t i = 0; i < sizeof sigs / sizeof *sigs; i++) sigaction(sigs[i], &sa, NULL);
+    if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN) /* nohup stays nohup */
+        sigaction(SIGHUP, &sa, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file over the limit is a failed save, with a message */
 }
 
 int dpt_interrupt_signal(void)
 {
-    return atomic_load(&taken);
+    return __atomic_load_n(&taken, __ATOMIC_SEQ_CST);
+}
+
+const int *dpt_interrupt_cancel(void)
+{
+    return &taken;
 }
 
 const char *dpt_interrupt_name(int sig)
 {
-    return sig == SIGINT ? "SIGINT" : sig == SIGTERM ? "SIGTERM" : "SIGUSR1";
+    return sig == SIGINT    ? "SIGINT"
+           : sig == SIGTERM ? "SIGTERM"
+           : sig == SIGHUP  ? "SIGHUP"
+                            : "SIGUSR1";
 }

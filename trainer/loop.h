@@ -23,8 +23,8 @@ int dpt_loop_data_error(dpt_run *r, dpl_loader *l, int status, dpl_text *why);
 int dpt_loop_steps_done(const dpt_run *r);
 /** The pass of the epoch that progress stands in, with what a resumed run has done of it. */
 void dpt_loop_train_pass(const dpt_run *r, dpt_pass *pass);
-/** Train to the end of the epoch, to --steps, or to a signal; progress is kept up to date, and steps
- *  on to the next epoch at the end. */
+/** Train to the end of the epoch, to --steps, or to a signal, which also cuts a step short: that one
+ *  does not count. Progress is kept up to date, and steps on to the next epoch at the end. */
 int dpt_loop_train(dpt_run *r, dpt_pass *pass, dpl_text *why);
 /** Evaluate every validation picture once. */
 int dpt_loop_evaluate(dpt_run *r, dpt_pass *pass, dpl_text *why);

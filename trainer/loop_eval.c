@@ -21,7 +21,9 @@ static int step(dpt_run *r, dpt_pass *pass, const dpl_batch *b, int64_t t0, int6
         part[i] = (dpt_team_part){ .pixels = b->part[i].pixels,
                                    .labels = b->part[i].labels,
                                    .n = b->part[i].n };
-    if (b->n && (err = dpt_team_evaluate(r->team, part, &sums, why))) return dpt_exit_of(err);
+    err = b->n ? dpt_team_evaluate(r->team, part, &sums, why) : DPL_OK;
+    if (err == DPL_ECANCELED) return DPT_EXIT_DONE; /* not counted; the signal ends the loop */
+    if (err) return dpt_exit_of(err);
     t2 = dpl_now_ns();
     dpt_pass_step(pass, &sums, b->planned, (double)(t2 - t0) / 1e9, (double)(t1 - t0) / 1e9,
                   (double)(t2 - t1) / 1e9);

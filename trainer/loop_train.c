@@ -103,7 +103,7 @@ static int diverged(const dpt_run *r, const dpt_sums *sums, const dpt_pass *pass
                    : r->opt->resume);
 }
 
-/* One optimizer step. t0: when the wait for the batch began; t1: when it was there. */
+/* One optimizer step; canceled, it leaves no trace, and a resumed run makes it again. t0: when the wait for the batch began; t1: when it was there. */
 static int step(dpt_run *r, dpt_pass *pass, const dpl_batch *b, int64_t t0, int64_t t1,
                 dpl_text *why)
 {
@@ -121,7 +121,9 @@ static int step(dpt_run *r, dpt_pass *pass, const dpl_batch *b, int64_t t0, int6
                                    .mix = b->part[i].mix,
                                    .n = b->part[i].n };
     pass->lr = sgd.lr;
-    if ((err = dpt_team_train(r->team, part, &sgd, &sums, why))) return dpt_exit_of(err);
+    err = dpt_team_train(r->team, part, &sgd, &sums, why);
+    if (err == DPL_ECANCELED) return DPT_EXIT_DONE; /* the signal ends the loop */
+    if (err) return dpt_exit_of(err);
     if (!isfinite(sums.loss)) return diverged(r, &sums, pass, why);
     t2 = dpl_now_ns();
     dpt_pass_step(pass, &sums, b->planned, (double)(t2 - t0) / 1e9, (double)(t1 - t0) / 1e9,
@@ -142,8 +144,9 @@ static void skip(dpt_run *r, dpt_pass *pass, const dpl_batch *b)
 
 static int save_is_due(const dpt_run *r, const dpt_pass *pass)
 {
-    return r->opt->save_freq && (uint64_t)r->progress.step % r->opt->save_freq == 0 &&
-           pass->batch < pass->batches; /* the end of the epoch saves anyway */
+    return r->opt->save_freq && !dpt_interrupt_signal() &&
+           (uint64_t)r->progress.step % r->opt->save_freq == 0 &&
+           pass->batch < pass->batches; /* a signal and the end of the epoch save anyway */
 }
 
 static void end_epoch(dpt_run *r)

@@ -29,6 +29,7 @@ typedef struct replica {
 struct dpt_team {
     const dpt_backend *backend;
     const dpt_graph *graph;
+    const int *cancel;     /* the caller's, for the execs */
     int replicas, started; /* started: threads to be joined */
     replica *replica;      /* [replicas] */
     dpt_reduce reduce;     /* written by the caller between orders, read by replicas */
@@ -43,7 +44,7 @@ struct dpt_team {
 static int create_exec(replica *r)
 {
     const dpt_team *t = r->team;
-    const dpt_exec_options opt = { .max_n = r->max_n, .threads = r->threads };
+    const dpt_exec_options opt = { .max_n = r->max_n, .threads = r->threads, .cancel = t->cancel };
 
     /* before the backend starts threads of its own: they inherit the processors */
     dpl_cpus_bind_share(r->index, t->replicas);
@@ -90,9 +91,12 @@ static void *replica_main(void *arg)
 }
 
 /* Give an order to all replicas that run and wait until the last has finished, failed or not.
- * @return the error of the first replica that has one, its number in the text */
+ * @return DPL_ECANCELED when a replica was canceled, else the error of the first replica that has
+ *         one; its number in the text */
 static int command(dpt_team *t, order what, dpl_text *why)
 {
+    const replica *first = NULL;
+
     pthread_mutex_lock(&t->lock);
     t->order = what;
     t->busy = t->started;
@@ -102,12 +106,13 @@ static int command(dpt_team *t, order what, dpl_text *why)
     pthread_mutex_unlock(&t->lock);
 
     for (int i = 0; i < t->started; i++) {
-        replica *r = &t->replica[i];
-        if (!r->err) continue;
-        return dpl_fail(why, r->err, "replica %d: %s", i,
-                        r->why.s[0] ? r->why.s : dpl_status_text(r->err));
+        const replica *r = &t->replica[i];
+        if (r->err && (!first || r->err == DPL_ECANCELED)) first = r;
+        if (r->err == DPL_ECANCELED) break;
     }
-    return DPL_OK;
+    if (!first) return DPL_OK;
+    return dpl_fail(why, first->err, "replica %d: %s", first->index,
+                    first->why.s[0] ? first->why.s : dpl_status_text(first->err));
 }
 
 /* Share k of n of `threads`, at least 1; sizes differ by at most one. */
@@ -147,6 +152,7 @@ static int set_up(dpt_team *t, const dpt_team_options *opt)
 {
     t->backend = opt->backend;
     t->graph = opt->graph;
+    t->cancel = opt->cancel;
     t->replicas = opt->replicas;
     if (!(t->replica = dpl_calloc((size_t)t->replicas, sizeof *t->replica))) return DPL_ENOMEM;
     for (int i = 0; i < t->replicas; i++) {

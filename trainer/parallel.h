@@ -24,6 +24,7 @@ typedef struct dpt_team_options {
     int threads;      /* compute threads over all replicas; 0 = usable processors. Each replica gets
                           its share, at least 1 */
     float *params, *momentum, *buffers; /* caller's; written by dpt_team_train only */
+    const int *cancel;                  /* as in dpt_exec_options, of every replica */
 } dpt_team_options;
 
 /** Start the replica threads and build their execs. Blocks until all are ready.
@@ -42,11 +43,13 @@ typedef struct dpt_team_part {
 
 /** One optimizer step over all parts. All parts together must hold at least one sample.
  *  running statistics: r = 0.9 r + 0.1 * mean over replicas of batch statistics, weighted by samples.
- *  sums: over all replicas. Blocks. @return DPL_OK, DPL_ENOMEM, DPL_EDEVICE; why */
+ *  sums: over all replicas. Blocks. @return DPL_OK, DPL_ENOMEM, DPL_EDEVICE; why. DPL_ECANCELED
+ *  when a replica was canceled, whatever became of the others. After all of these the parameters,
+ *  momentum and running statistics are as before; an update that has begun is finished. */
 int dpt_team_train(dpt_team *t, const dpt_team_part *part, const dpt_sgd *sgd, dpt_sums *sums,
                    dpl_text *why);
 
-/** Forward only with running statistics. Blocks. */
+/** Forward only with running statistics. Blocks. @return as dpt_team_train() */
 int dpt_team_evaluate(dpt_team *t, const dpt_team_part *part, dpt_sums *sums, dpl_text *why);
 
 /** Threads of replica r, and lines of its exec's describe(). */

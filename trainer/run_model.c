@@ -2,6 +2,7 @@
 /* The network of a run: graph, weights (new or from a checkpoint), replicas, and its checkpoints. */
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "trainer/interrupt.h"
 #include "trainer/run.h"
 
 #include <stdio.h>
@@ -85,8 +86,9 @@ static void limit_parts(dpt_run *r)
 
 static int create_team(dpt_run *r, dpl_text *why)
 {
-    const dpt_team_options t = { r->backend,      r->graph,  r->devices,  r->part_most,
-                                 r->opt->threads, r->params, r->momentum, r->buffers };
+    const dpt_team_options t = { r->backend,   r->graph,        r->devices,
+                                 r->part_most, r->opt->threads, r->params,
+                                 r->momentum,  r->buffers,      dpt_interrupt_cancel() };
     const int err = dpt_team_create(&r->team, &t, why);
 
     return err == DPL_EINVAL ? DPT_EXIT_FAILED : dpt_exit_of(err);

@@ -63,8 +63,10 @@ static void start_val_pass(const dpt_run *r, int64_t epoch, dpt_pass *val)
     val->images_all = r->val_info.samples;
 }
 
-/* Evaluate behind a trained pass, write the epoch down, save. partial: --steps ended it half way. */
-static int finish_epoch(dpt_run *r, const dpt_pass *train, int partial, dpl_text *why)
+/* Evaluate behind a trained pass, write the epoch down, save. partial: --steps ended it half way.
+ * finished: 1 when all of that was done, 0 when it failed or a signal came. */
+static int finish_epoch(dpt_run *r, const dpt_pass *train, int partial, int *finished,
+                        dpl_text *why)
 {
     dpt_progress *p = &r->progress;
     dpt_pass val;
@@ -72,6 +74,7 @@ static int finish_epoch(dpt_run *r, const dpt_pass *train, int partial, dpl_text
     double top1;
     int rc;
 
+    *finished = 0;
     start_val_pass(r, train->epoch, &val);
     if (r->val) {
         if ((rc = dpt_loop_evaluate(r, &val, why)) || dpt_interrupt_signal()) return rc;
@@ -96,6 +99,7 @@ static int finish_epoch(dpt_run *r, const dpt_pass *train, int partial, dpl_text
     r->last_train = *train;
     r->last_val = val;
     summarize(r, &row, partial ? " (ended by --steps)" : "");
+    *finished = 1;
     return DPT_EXIT_DONE;
 }
 
@@ -149,7 +153,7 @@ int dpt_run_train(dpt_run *r, dpl_text *why)
 {
     dpt_progress *p = &r->progress;
     dpt_pass pass;
-    int rc = DPT_EXIT_DONE;
+    int rc = DPT_EXIT_DONE, finished = 0;
 
     if (all_done(r)) {
         dpt_report_note(r->report, "nothing left to do: %lld of %d epochs, %lld steps are done",
@@ -159,17 +163,18 @@ int dpt_run_train(dpt_run *r, dpl_text *why)
     if (p->epoch > 0 && !p->evaluated) { /* resumed between training and its evaluation */
         dpt_loop_train_pass(r, &pass);
         pass.epoch = p->epoch - 1;
-        rc = finish_epoch(r, &pass, 0, why);
+        rc = finish_epoch(r, &pass, 0, &finished, why);
     }
     while (!rc && !dpt_interrupt_signal() && !all_done(r)) {
+        finished = 0;
         dpt_loop_train_pass(r, &pass);
         rc = dpt_loop_train(r, &pass, why);
         if (!rc) rc = check_usable(r->train_path, &pass, r->train_info.samples, why);
         if (!rc && !dpt_interrupt_signal())
-            rc = finish_epoch(r, &pass, pass.batch < pass.batches, why);
+            rc = finish_epoch(r, &pass, pass.batch < pass.batches, &finished, why);
     }
     if (rc) return keep_and_fail(r, rc);
-    if (dpt_interrupt_signal() && !all_done(r)) return stop(r, why);
+    if (dpt_interrupt_signal() && !(finished && all_done(r))) return stop(r, why);
     say_saved(r);
     return DPT_EXIT_DONE;
 }
