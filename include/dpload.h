@@ -255,9 +255,10 @@ typedef struct dpl_options {
 
     /** DPL_TRAIN with DPL_CROP_RESIZED and rotation or an affine map: 1 = crop, flips, affine map and
      *  rotation are one resample, by rotate_filter, of the box of the picture; all else comes after it.
-     *  It is not antialiased, and `filter` has no part in it: DPL_DECODE_FAST decodes JPEGs to less
-     *  than twice the delivered size, others, and DPL_DECODE_EXACT, are sampled at full size. What lies
-     *  outside the box is `fill`. docs/augment.md has the definition [0] */
+     *  It is not antialiased, and `filter` has no part in it: DPL_DECODE_FAST decodes JPEGs at
+     *  1/2, 1/4 or 1/8 where that leaves the box at least the delivered size; others, and all with
+     *  DPL_DECODE_EXACT, are sampled at full size. What lies outside the box is `fill`.
+     *  docs/augment.md has the definition [0] */
     int rotate_once;
 } dpl_options;
 
