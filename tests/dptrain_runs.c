@@ -16,11 +16,16 @@
 enum { WORDS = 64, LIMIT_S = 120 };
 
 static size_t file_limit;
-static int closed = -1;
+static int closed = -1, second;
 
 void test_dptrain_file_limit(size_t bytes)
 {
     file_limit = bytes;
+}
+
+void test_dptrain_second_signal(int sig)
+{
+    second = sig;
 }
 
 void test_dptrain_close(int fd)
@@ -107,6 +112,17 @@ static char *text_of(const char *name)
     return s;
 }
 
+/* Both wait for the stopped program, so that it gets them at one moment. */
+static void send_signals(pid_t pid, int sig)
+{
+    if (second) kill(pid, SIGSTOP);
+    kill(pid, sig);
+    if (second) {
+        kill(pid, second);
+        kill(pid, SIGCONT);
+    }
+}
+
 static void run(test_run *r, int sig, const char *file, int lines, char *words)
 {
     const char *work = test_work();
@@ -119,7 +135,7 @@ static void run(test_run *r, int sig, const char *file, int lines, char *words)
     pid = start(words, work);
     while (waitpid(pid, &status, WNOHANG) == 0) {
         if (sig && lines_in(test_format("%s/%s", work, file)) >= lines) {
-            kill(pid, sig);
+            send_signals(pid, sig);
             sig = 0;
         }
         if (dpl_now_ns() - began > LIMIT_S * 1000000000ll) {

@@ -20,6 +20,8 @@ void test_dptrain(test_run *r, const char *format, ...) __attribute__((format(pr
 /** The same, and send `sig` once the file below test_work() holds at least `lines` lines. */
 void test_dptrain_signal(test_run *r, int sig, const char *file, int lines, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+/** The signal of the runs that follow comes together with this one; 0 = alone. */
+void test_dptrain_second_signal(int sig);
 /** Files of the runs that follow may not grow beyond this many bytes; 0 = no limit. */
 void test_dptrain_file_limit(size_t bytes);
 /** The runs that follow start with this descriptor closed; -1 = with all open. */

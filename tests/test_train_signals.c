@@ -73,11 +73,46 @@ static void sighup_that_is_ignored_stays_so(void **state)
     test_run_free(&r);
 }
 
+static void a_second_signal_ends_at_once_unsaved(void **state)
+{
+    test_run r;
+
+    (void)state;
+    test_dptrain_second_signal(SIGTERM);
+    test_dptrain_signal(&r, SIGINT, "twice/log.jsonl", 2, COMMON " --epochs 5000 -o twice data");
+    test_dptrain_second_signal(0);
+    assert_true(r.code == 130 || r.code == 1); /* whichever the system delivers last */
+    assert_null(strstr(r.err, "stopped by"));
+    test_run_free(&r);
+}
+
+/* A closing terminal or a service manager sends it along with another one. */
+static void a_hang_up_is_never_the_second_signal(void **state)
+{
+    static const int other[] = { SIGTERM, SIGUSR1 };
+    test_run r;
+
+    (void)state;
+    signal(SIGHUP, SIG_DFL);
+    for (int i = 0; i < 2; i++) {
+        char folder[16], file[32]; /* the formatted text would not live long enough */
+
+        snprintf(folder, sizeof folder, "hup%d", i);
+        snprintf(file, sizeof file, "hup%d/log.jsonl", i);
+        test_dptrain_second_signal(other[i]);
+        test_dptrain_signal(&r, SIGHUP, file, 2, COMMON " --epochs 5000 -o %s data", folder);
+        test_dptrain_second_signal(0);
+        if (r.code != 75) fail_msg("exit %d: %s", r.code, r.err);
+        assert_non_null(strstr(r.err, "checkpoint saved"));
+        test_run_free(&r);
+    }
+}
+
 /* A step takes long here, so that the signal, sent when a line of log appears, meets the next one:
  * that one is cut short, is in no log and no checkpoint, and the resumed run makes it again. */
 static void the_step_under_way_is_repeated(void **state)
 {
-#define SLOW "-a tinynet --size 96 --backend ref -b 12 --lr 0.01 --seed 3 --progress none -j 2"
+#define SLOW "-a tinynet --size 64 --backend ref -b 12 --lr 0.01 --seed 3 --progress none -j 2"
     double want[16], got[16], step[16];
     test_run r;
 
@@ -167,6 +202,8 @@ int main(void)
         cmocka_unit_test(sigusr1_saves_and_exits_75),
         cmocka_unit_test(sighup_saves_and_exits_75),
         cmocka_unit_test(sighup_that_is_ignored_stays_so),
+        cmocka_unit_test(a_second_signal_ends_at_once_unsaved),
+        cmocka_unit_test(a_hang_up_is_never_the_second_signal),
         cmocka_unit_test(the_step_under_way_is_repeated),
         cmocka_unit_test(a_signal_behind_the_last_of_the_steps_saves),
         cmocka_unit_test(a_signal_during_evaluation_keeps_the_epoch),
