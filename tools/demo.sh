@@ -12,7 +12,7 @@ make --no-print-directory config
 make --no-print-directory -j"$(nproc)" all
 mkdir -p "$folder"
 [ -d "$folder/pictures/train" ] || build/bin/drawset "$folder/pictures"
-set -- --workers 2 --batch 16 --size 64 --epochs 16 --lr 0.02 --sched cosine --warmup 1 --scale 0.5,1
+set -- --workers 2 --batch 16 --size 64 --epochs 14 --lr 0.02 --sched cosine --warmup 1 --scale 0.5,1
 echo "+ build/bin/dptrain $* $folder/pictures"
 build/bin/dptrain "$@" --print-freq 20 --force --output "$folder/run" "$folder/pictures"
 top1=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "eval_top1") c = i } NR > 1 { v = $c } END { print v }' \
