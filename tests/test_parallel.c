@@ -7,10 +7,8 @@
 #include "tests/testutil.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { BATCH = 16, MAX_REPLICAS = 8, NET_SIZE = 8, NET_PIXELS = 3 * NET_SIZE * NET_SIZE };
 
@@ -395,75 +393,6 @@ static float *train_tinynet(const split *s, int soft, double *loss, size_t *floa
     return params;
 }
 
-typedef struct canceler {
-    int word;
-    long after_us;
-} canceler;
-
-static void *cancel_later(void *arg)
-{
-    canceler *c = arg;
-
-    usleep((useconds_t)c->after_us);
-    __atomic_store_n(&c->word, 1, __ATOMIC_SEQ_CST);
-    return NULL;
-}
-
-/* Cancel at some moment of a step, from another thread as a signal would: the weights are those
- * before the step or behind it, and which of them the returned value says. */
-static void a_canceled_step_never_was(void **state)
-{
-    const dpt_sgd sgd = { .lr = 0.05, .momentum = 0.9, .first = 1 };
-    const split *s = &splits[3];
-    static float data[BATCH * NET_PIXELS];
-    canceler c = { 0, 0 };
-    dpt_team_part part[MAX_REPLICAS];
-    float *params, *momentum, *start, *after = NULL;
-    size_t bytes;
-    dpt_graph *g;
-    dpt_team *t;
-    dpt_sums sums;
-    dpl_text why = { "" };
-
-    (void)state;
-    for (int i = 0; i < BATCH * NET_PIXELS; i++) data[i] = (float)(i % 17) / 8 - 1;
-    for (int i = 0; i < BATCH; i++) labels[i] = i % 3;
-    assert_int_equal(dpt_graph_build(&g, "tinynet", 3, NET_SIZE, NET_SIZE, &why), DPL_OK);
-    bytes = g->param_floats * sizeof(float);
-    params = calloc(4, bytes);
-    assert_non_null(params);
-    momentum = params + g->param_floats;
-    start = momentum + g->param_floats;
-    after = start + g->param_floats;
-    dpt_graph_init(g, 1, start, NULL);
-    const dpt_team_options opt = { &dpt_backend_ref, g,        s->replicas, s->n,   0,
-                                   params,           momentum, NULL,        &c.word };
-    assert_int_equal(dpt_team_create(&t, &opt, &why), DPL_OK);
-    set_parts(part, s, data, NET_PIXELS);
-    memcpy(params, start, bytes);
-    assert_int_equal(dpt_team_train(t, part, &sgd, &sums, &why), DPL_OK);
-    memcpy(after, params, bytes);
-    assert_memory_not_equal(start, after, bytes);
-    for (int i = 0; i < 40; i++) {
-        pthread_t thread;
-        int err;
-
-        c = (canceler){ 0, 250L * i };
-        memcpy(params, start, bytes);
-        memset(momentum, 0, bytes);
-        assert_int_equal(pthread_create(&thread, NULL, cancel_later, &c), 0);
-        err = dpt_team_train(t, part, &sgd, &sums, &why);
-        pthread_join(thread, NULL);
-        assert_true(err == DPL_OK || err == DPL_ECANCELED);
-        assert_memory_equal(params, err ? start : after, bytes);
-        assert_int_equal(sums.n, err ? 0 : BATCH);
-        for (size_t k = 0; err && k < g->param_floats; k++) assert_true(momentum[k] == 0);
-    }
-    dpt_team_destroy(&t);
-    dpt_graph_destroy(&g);
-    free(params);
-}
-
 static void compare_splits(int soft, double *one, double *many, float **params)
 {
     static const int compared[] = { 1, 2, 3, 6 }; /* 2, 2 uneven, 3 and 8 replicas */
@@ -519,7 +448,6 @@ int main(void)
         cmocka_unit_test(a_failing_replica_stops_the_step_and_nothing_else),
         cmocka_unit_test(a_canceled_replica_cancels_the_step),
         cmocka_unit_test(all_replicas_read_the_word),
-        cmocka_unit_test(a_canceled_step_never_was),
         cmocka_unit_test(a_team_that_cannot_be_built_says_why),
         cmocka_unit_test(threads_are_shared_out),
         cmocka_unit_test(replicas_train_like_one_device),
