@@ -2,7 +2,7 @@
 /* Mixup and cutmix: pictures and boxes against torch with lambda and place injected, variants against
  * C, and what is drawn for a batch: Beta's distribution, and a pure function of its key. */
 #include "base/cpu.h"
-#include "loader/mix.h"
+#include "loader/batch_mix.h"
 #include "tests/augment_picture.h"
 #include "tests/testutil.h"
 
