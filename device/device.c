@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "device/device_ops.h"
+#include "device/device_plugin.h"
 #include "dpload.h"
 
 #include <stdlib.h>
@@ -33,8 +34,10 @@ int dpl_device_open(dpl_device **out, const char *spec, dpl_text *why)
     int err;
 
     *out = NULL;
-    if (!strncmp(spec, "cuda", 4) && (spec[4] == ':' || !spec[4])) {
-        return dpl_fail(why, DPL_ENOTSUP, "device %s: this build has no CUDA support", spec);
+    if (!strncmp(spec, "cuda", 4) && (spec[4] == ':' || !spec[4]) &&
+        (err = dpl_plugin_cuda(&ops, why))) {
+        dpl_text_prefix(why, "device \"%s\"", spec);
+        return err;
     }
     if (!ops) {
         return dpl_fail(why, DPL_EINVAL,
@@ -169,4 +172,35 @@ int dpl_event_sync(dpl_event *e)
 int dpl_stream_sync(dpl_stream *s)
 {
     return s->device->ops->stream_sync(s);
+}
+
+void *dpl_stream_native(dpl_stream *s)
+{
+    const dpl_device_ops *ops = s->device->ops;
+
+    return ops->stream_native ? ops->stream_native(s) : s;
+}
+
+int dpl_native_record(dpl_event *e, void *native)
+{
+    const dpl_device_ops *ops = e->device->ops;
+
+    return ops->native_record ? ops->native_record(e, native) : dpl_event_record(e, native);
+}
+
+int dpl_native_wait(void *native, dpl_event *e)
+{
+    const dpl_device_ops *ops = e->device->ops;
+
+    return ops->native_wait ? ops->native_wait(native, e) : dpl_stream_wait(native, e);
+}
+
+int dpl_native_sync(dpl_device *d, void *native)
+{
+    return d->ops->native_sync ? d->ops->native_sync(d, native) : dpl_stream_sync(native);
+}
+
+const char *dpl_device_failure(dpl_device *d)
+{
+    return d->ops->failure ? d->ops->failure(d) : "";
 }

@@ -26,7 +26,7 @@ typedef enum dpl_device_kind {
 } dpl_device_kind;
 
 /** Parse and open one device. spec: "cpu"; "sim:38ms" or "sim:38ms,bus=16G" (step time, bytes/s of
- *  the modelled bus; default 12G); "cuda:0".
+ *  the modelled bus; default 12G); "cuda:0" (of the GPUs that CUDA_VISIBLE_DEVICES leaves).
  *  @return DPL_OK, DPL_EINVAL (spec), DPL_EDEVICE, DPL_ENOTSUP, DPL_ENOMEM; text says which */
 int dpl_device_open(dpl_device **out, const char *spec, dpl_text *why);
 void dpl_device_close(dpl_device **d); /* everything made from it must be gone; NULL is fine */
@@ -71,6 +71,19 @@ int dpl_event_query(dpl_event *e);
  *  here: DPL_OK or DPL_EDEVICE. */
 int dpl_event_sync(dpl_event *e);
 int dpl_stream_sync(dpl_stream *s);
+
+/* A native stream is what the device's own interface calls one: for cuda a cudaStream_t, wherever it
+ * comes from (a trainer's, PyTorch's), for the other kinds a dpl_stream. It is borrowed for the call,
+ * must be of the same GPU as the event, and is never NULL: CUDA's default stream is named by
+ * cudaStreamLegacy or cudaStreamPerThread. */
+void *dpl_stream_native(dpl_stream *s);
+int dpl_native_record(dpl_event *e, void *native); /* as dpl_event_record() */
+int dpl_native_wait(void *native, dpl_event *e);   /* as dpl_stream_wait() */
+int dpl_native_sync(dpl_device *d, void *native);  /* as dpl_stream_sync() */
+
+/** What the device said when one of its calls first gave DPL_EDEVICE; "" before that, and for kinds
+ *  that do not fail. Valid until the device is closed. */
+const char *dpl_device_failure(dpl_device *d);
 
 #ifdef __cplusplus
 }

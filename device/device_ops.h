@@ -35,6 +35,14 @@ typedef struct dpl_device_ops {
     int (*event_query)(dpl_event *e);
     int (*event_sync)(dpl_event *e);
     int (*stream_sync)(dpl_stream *s);
+
+    /* NULL where a native stream is a dpl_stream */
+    void *(*stream_native)(dpl_stream *s);
+    int (*native_record)(dpl_event *e, void *native);
+    int (*native_wait)(void *native, dpl_event *e);
+    int (*native_sync)(dpl_device *d, void *native);
+
+    const char *(*failure)(dpl_device *d); /* NULL where nothing can fail */
 } dpl_device_ops;
 
 struct dpl_device {

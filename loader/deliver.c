@@ -115,7 +115,7 @@ static int wait_uploads(const dpl_loader *l, const dpl_batch *b, void *const *st
 
     for (int p = 0; p < l->lanes && !err; p++) {
         if (!s->part[p].uploaded || !b->part[p].n) continue;
-        err = streams && streams[p] ? dpl_stream_wait(streams[p], s->part[p].uploaded)
+        err = streams && streams[p] ? dpl_native_wait(streams[p], s->part[p].uploaded)
                                     : dpl_event_sync(s->part[p].uploaded);
     }
     return err;
@@ -148,11 +148,11 @@ int dpl_next(dpl_loader *l, dpl_batch *out, int timeout_ms)
 }
 
 /* Mark the point of the consumer's stream after which the part may be rewritten. */
-static int mark_release(dpl_slot_part *part, dpl_stream *stream)
+static int mark_release(const dpl_lane *lane, dpl_slot_part *part, void *stream)
 {
-    const int err = dpl_event_record(part->released, stream);
+    const int err = dpl_native_record(part->released, stream);
 
-    return err ? dpl_stream_sync(stream) : DPL_OK; /* no event: wait for the stream itself */
+    return err ? dpl_native_sync(lane->device, stream) : DPL_OK; /* no event: wait for the stream */
 }
 
 /* Is b still this loader's slot's batch? A copy of a batch that was released before is not. */
@@ -178,7 +178,7 @@ void dpl_release(dpl_loader *l, dpl_batch *b, void *const *streams)
     memset(b, 0, sizeof *b);
     if (!(s = was.slot) || dpl_loader_foreign(l) || !is_held(l, &was)) return;
     for (int p = 0; streams && p < l->lanes; p++)
-        if (streams[p] && mark_release(&s->part[p], streams[p])) err = DPL_EDEVICE;
+        if (streams[p] && mark_release(&l->lane[p], &s->part[p], streams[p])) err = DPL_EDEVICE;
     pthread_mutex_lock(&l->lock);
     if (err) {
         dpl_text why;

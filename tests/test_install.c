@@ -131,7 +131,8 @@ static void need_install(void)
 
 /* --- files --- */
 
-static const char listing[] = "find . ! -type d -printf '%M %P %l\\n' | LC_ALL=C sort -k 2";
+static const char listing[] =
+    "find . ! -type d ! -name libdpload_cuda.so -printf '%M %P %l\\n' | LC_ALL=C sort -k 2";
 
 static void installs_these_files_only(void **state)
 {
@@ -156,6 +157,16 @@ static void installs_these_files_only(void **state)
                              "-rw-r--r-- usr/local/share/zsh/site-functions/_dptrain \n");
 }
 
+static void cuda_part_goes_where_the_library_is_if_it_was_built(void **state)
+{
+    (void)state;
+    need_install();
+    must("cd stage; find . -name 'libdpload_cuda*'");
+    assert_string_equal(out, run("test -e \"$LIB/libdpload_cuda.so\"")
+                                 ? ""
+                                 : "./usr/local/lib/libdpload_cuda.so\n");
+}
+
 static void other_folders_are_kept_to(void **state)
 {
     (void)state;
@@ -163,7 +174,8 @@ static void other_folders_are_kept_to(void **state)
     must("umask 077; mkdir -p 'with blank/opt'; touch 'with blank/opt/theirs'\n"
          "make -s -C \"$ROOT\" install DESTDIR=\"$PWD/with blank\" PREFIX=/opt "
          "LIBDIR=/lib64\n"
-         "cd 'with blank'; find . -name '*dpload*' -path '*lib*' | LC_ALL=C sort");
+         "cd 'with blank'; find . -name '*dpload*' -path '*lib*' ! -name '*_cuda.so' | LC_ALL=C "
+         "sort");
     assert_string_equal(out, "./lib64/libdpload.a\n./lib64/libdpload.so\n./lib64/libdpload.so.0\n"
                              "./lib64/pkgconfig/dpload.pc\n");
     must("cd 'with blank'; sed -n 's/^prefix=//p; s/^libdir=//p' lib64/pkgconfig/dpload.pc");
@@ -333,6 +345,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(installs_these_files_only),
+        cmocka_unit_test(cuda_part_goes_where_the_library_is_if_it_was_built),
         cmocka_unit_test(other_folders_are_kept_to),
         cmocka_unit_test(relative_prefix_is_refused),
         cmocka_unit_test(ldconfig_is_for_the_running_system),

@@ -3,11 +3,11 @@
 # Put the built files in their places, or take them away: `make install`, `make uninstall`.
 #   tools/install.sh install|uninstall
 # From the environment: BIN, LIB and DOC (where the built files are), PREFIX and LIBDIR (where they
-# go), DESTDIR (written before both while a package is made, else empty).
+# go), CUDA (1: libdpload_cuda.so was built too), DESTDIR (written before both while a package is made, else empty).
 set -eu
 umask 022
 
-files() { # MODE FILE TARGET
+files() { # install|uninstall: lines of MODE FILE TARGET
     cat <<EOF
 755 $BIN/dptrain $PREFIX/bin/dptrain
 755 $BIN/dpload $PREFIX/bin/dpload
@@ -20,6 +20,9 @@ link libdpload.so.0 $LIBDIR/libdpload.so
 644 $DOC/dpload.1 $PREFIX/share/man/man1/dpload.1
 644 man/dpload.3 $PREFIX/share/man/man3/dpload.3
 EOF
+    if [ "${CUDA:-0}" = 1 ] || [ "$1" = uninstall ]; then
+        echo "644 $LIB/libdpload_cuda.so $LIBDIR/libdpload_cuda.so"
+    fi
     for program in dptrain dpload; do
         cat <<EOF
 644 $DOC/$program.bash $PREFIX/share/bash-completion/completions/$program
@@ -39,7 +42,7 @@ for path in "$PREFIX" "$LIBDIR"; do
     esac
 done
 
-files | while read -r mode from to; do
+files "$1" | while read -r mode from to; do
     to=$DESTDIR$to
     if [ "$1" = uninstall ]; then
         rm -f "$to"

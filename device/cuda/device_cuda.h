@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the CUDA kind: its device, and how a call's status becomes ours. */
+#ifndef DPL_DEVICE_CUDA_DEVICE_CUDA_H
+#define DPL_DEVICE_CUDA_DEVICE_CUDA_H
+
+#include "device/device_ops.h"
+
+#include <cuda_runtime_api.h>
+
+typedef struct dpl_cuda_device {
+    dpl_device base;
+    int ordinal;      /* of the visible devices: CUDA_VISIBLE_DEVICES has been applied */
+    int failed;       /* 0 no, 1 the text is being written, 2 it can be read */
+    dpl_text failure; /* the first one */
+} dpl_cuda_device;
+
+/** DPL_OK for cudaSuccess, else DPL_EDEVICE; the first failure of a device keeps its text, for
+ *  dpl_device_failure(). The thread's last error is cleared: it is ours, and the program around us
+ *  may have CUDA code of its own that looks there. Any thread. */
+int dpl_cuda_status(dpl_device *d, cudaError_t e, const char *call);
+
+/** The text of the first failure, or "". */
+const char *dpl_cuda_failure(dpl_device *d);
+
+/** Make d's GPU the thread's current one. @return as dpl_cuda_status() */
+int dpl_cuda_use(dpl_device *d);
+/** The same, keeping in *was what to hand to dpl_cuda_leave(): for threads that are not ours. */
+int dpl_cuda_enter(dpl_device *d, int *was);
+void dpl_cuda_leave(int was);
+
+int dpl_cuda_stream_create(dpl_device *d, dpl_stream **out, const char *name, dpl_text *why);
+void dpl_cuda_stream_destroy(dpl_stream *s);
+void *dpl_cuda_stream_native(dpl_stream *s);
+int dpl_cuda_copy(dpl_stream *s, void *dst, const void *src, size_t bytes, dpl_copy_way way);
+int dpl_cuda_launch(dpl_stream *s, void (*run)(void *arg), void *arg, long long modelled_ns);
+int dpl_cuda_event_create(dpl_device *d, dpl_event **out, dpl_text *why);
+void dpl_cuda_event_destroy(dpl_event *e);
+int dpl_cuda_event_record(dpl_event *e, dpl_stream *s);
+int dpl_cuda_stream_wait(dpl_stream *s, dpl_event *e);
+int dpl_cuda_native_record(dpl_event *e, void *native);
+int dpl_cuda_native_wait(void *native, dpl_event *e);
+int dpl_cuda_native_sync(dpl_device *d, void *native);
+int dpl_cuda_event_query(dpl_event *e);
+int dpl_cuda_event_sync(dpl_event *e);
+int dpl_cuda_stream_sync(dpl_stream *s);
+
+#endif
