@@ -107,6 +107,15 @@ static int take_ready(dpl_loader *l, dpl_batch *out)
     return DPL_OK;
 }
 
+/* What the device that failed said, for the end of a message. */
+static const char *device_words(const dpl_loader *l)
+{
+    const char *s = "";
+
+    for (int p = 0; p < l->lanes && !*s; p++) s = dpl_device_failure(l->lane[p].device);
+    return *s ? s : "it did not say why";
+}
+
 /* Make the copies to the devices visible: to the stream of each part, or to the host. */
 static int wait_uploads(const dpl_loader *l, const dpl_batch *b, void *const *streams)
 {
@@ -133,8 +142,8 @@ int dpl_next_on(dpl_loader *l, dpl_batch *out, void *const *streams, int timeout
     if (!(err = wait_ready(l, timeout_ms))) err = take_ready(l, out);
     pthread_mutex_unlock(&l->lock);
     if (err || !(err = wait_uploads(l, out, streams))) return err;
-    dpl_fail(&l->error, err, "a device failed while batch %llu was copied to it",
-             (unsigned long long)out->index);
+    dpl_fail(&l->error, err, "a device failed while batch %llu was copied to it: %s",
+             (unsigned long long)out->index, device_words(l));
     pthread_mutex_lock(&l->lock);
     dpl_loader_fail(l, err, &l->error);
     pthread_mutex_unlock(&l->lock);
@@ -183,8 +192,8 @@ void dpl_release(dpl_loader *l, dpl_batch *b, void *const *streams)
     if (err) {
         dpl_text why;
 
-        dpl_fail(&why, err, "a device failed in the work on batch %llu",
-                 (unsigned long long)was.index);
+        dpl_fail(&why, err, "a device failed in the work on batch %llu: %s",
+                 (unsigned long long)was.index, device_words(l));
         dpl_loader_fail(l, err, &why);
     }
     l->held--;

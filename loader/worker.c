@@ -214,8 +214,8 @@ static int hand_over(dpl_worker *w, dpl_slot *s, int p, dpl_text *why)
 
     dpl_slot_compact(l, s, p);
     if ((err = dpl_slot_upload(l, s, p)))
-        return dpl_fail(why, err, "device %s: a batch could not be copied",
-                        dpl_device_name(l->lane[p].device));
+        return dpl_fail(why, err, "device %s: a batch could not be copied: %s",
+                        dpl_device_name(l->lane[p].device), dpl_device_failure(l->lane[p].device));
     __atomic_fetch_add(&w->count.upload_ns, (uint64_t)(dpl_now_ns() - since), __ATOMIC_RELAXED);
     return DPL_OK;
 }

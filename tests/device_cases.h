@@ -49,6 +49,7 @@ void test_devices_wait_for_each_other(void **state);
 /** Fails unless ThreadSanitizer reports each planted race, in a child process, and is silent about the
  *  same program with its wait. Skips without ThreadSanitizer. */
 void test_device_plants(const char *spec);
+int test_device_has_tsan(void); /* 1 under ThreadSanitizer */
 /** For main(): the child's part. @return 1 and its status when argv asks for it, else 0 */
 int test_device_plant_main(int argc, char **argv, int *status);
 

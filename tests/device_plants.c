@@ -157,6 +157,11 @@ static int child(const char *spec, size_t plant, int wait)
     return WEXITSTATUS(status);
 }
 
+int test_device_has_tsan(void)
+{
+    return UNDER_TSAN;
+}
+
 void test_device_plants(const char *spec)
 {
     if (!UNDER_TSAN) skip();

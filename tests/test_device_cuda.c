@@ -214,7 +214,7 @@ static void the_fake_keeps_cuda_rules(void **state)
     assert_int_equal(dpl_copy_to_device(r.a, fresh, pageable, BIG), DPL_OK);
     assert_int_equal(dpl_copy_to_device(r.b, r.dev, r.host, BIG), DPL_OK);
     memset(pageable, 2, BIG);
-    r.host[7] ^= 0xFF; /* too early: pinned memory is read when the copy runs */
+    if (!test_device_has_tsan()) r.host[7] ^= 0xFF; /* a race: pinned memory is read by the copy */
     fake->hold(0);
     assert_int_equal(dpl_copy_to_host(r.a, pageable, fresh, BIG), DPL_OK);
     assert_int_equal(pageable[BIG - 1], 1); /* to pageable memory: done at return */

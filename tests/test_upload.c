@@ -4,6 +4,7 @@
  * missing one. */
 #include "base/clock.h"
 #include "device/device.h"
+#include "tests/fake/fake_cuda.h"
 #include "tests/loaderutil.h"
 
 #include <stdlib.h>
@@ -12,17 +13,36 @@
 
 enum { N = 40, SIDE = 16, BYTES = SIDE * SIDE * 3, BATCH = 8 };
 
+/* Each test runs for every kind of device with memory of its own. */
+typedef struct test_kind {
+    const char *one, *two;
+    int is_cuda;
+} test_kind;
+
+static const fake_cuda *fake; /* NULL: this build has no CUDA */
+
+/* The kind a test is to run for; a kind that is not built skips it. */
+static const test_kind *kind_of(void **state)
+{
+    const test_kind *k = *state;
+
+    if (k->is_cuda && !fake) skip();
+    return k;
+}
+
 typedef struct rig {
     test_memory m;
     dpl_options opt;
     dpl_device *device[2];
-    dpl_stream *stream[2];
+    dpl_stream *stream[2]; /* the consumer's own, on handles of its own */
+    void *native[2];       /* what the loader takes */
     dpl_loader *l;
 } rig;
 
 static void rig_open(rig *r, const char *devices, int parts)
 {
     dpl_text why;
+    char **spec;
 
     memset(r, 0, sizeof *r);
     test_memory_pictures(&r->m, N);
@@ -31,10 +51,13 @@ static void rig_open(rig *r, const char *devices, int parts)
     r->opt.prefetch = 1;
     r->opt.workers = 3;
     r->opt.devices = devices;
+    assert_int_equal(dpl_device_list_parse(&spec, devices, &why), parts);
     for (int p = 0; p < parts; p++) {
-        assert_int_equal(dpl_device_open(&r->device[p], "sim:1ms", &why), DPL_OK);
+        if (dpl_device_open(&r->device[p], spec[p], &why)) fail_msg("%s", why.s);
         assert_int_equal(dpl_stream_create(r->device[p], &r->stream[p], "step", &why), DPL_OK);
+        r->native[p] = dpl_stream_native(r->stream[p]);
     }
+    free(spec);
     if (dpl_open(&r->l, &r->opt)) fail_msg("%s", dpl_error_text(NULL));
 }
 
@@ -92,9 +115,7 @@ static void run_released_early(const char *devices, int parts)
     rig_open(&r, devices, parts);
     expected(&r, want);
     for (int eofs = 0; eofs < 3;) {
-        void *streams[2] = { r.stream[0], r.stream[1] };
-
-        if ((err = dpl_next_on(r.l, &b, streams, 20000)) == DPL_EOF) {
+        if ((err = dpl_next_on(r.l, &b, r.native, 20000)) == DPL_EOF) {
             eofs++;
             continue;
         }
@@ -109,8 +130,8 @@ static void run_released_early(const char *devices, int parts)
                              DPL_OK);
         }
         copy = b;
-        dpl_release(r.l, &b, streams);
-        dpl_release(r.l, &copy, streams); /* released already: must not touch the slot */
+        dpl_release(r.l, &b, r.native);
+        dpl_release(r.l, &copy, r.native); /* released already: must not touch the slot */
     }
     rig_close(&r);
     assert_int_equal(at, 3 * N);
@@ -122,14 +143,12 @@ static void run_released_early(const char *devices, int parts)
 
 static void slot_waits_for_the_work_queued_before_release(void **state)
 {
-    (void)state;
-    run_released_early("sim:1ms", 1);
+    run_released_early(kind_of(state)->one, 1);
 }
 
 static void two_devices_each_get_their_part(void **state)
 {
-    (void)state;
-    run_released_early("sim:1ms,sim:2ms", 2);
+    run_released_early(kind_of(state)->two, 2);
 }
 
 /* Without streams dpl_next() waits for the copy, and release takes effect at once. */
@@ -141,8 +160,7 @@ static void without_streams_the_host_waits(void **state)
     dpl_batch b;
     rig r;
 
-    (void)state;
-    rig_open(&r, "sim:1ms", 1);
+    rig_open(&r, kind_of(state)->one, 1);
     expected(&r, want);
     while (!dpl_next(r.l, &b, 20000)) {
         const dpl_part *part = &b.part[0];
@@ -163,18 +181,15 @@ static void without_streams_the_host_waits(void **state)
 /* Batches that were copied but never given out are forgotten in good order. */
 static void moving_drops_batches_in_flight(void **state)
 {
-    void *streams[1];
     dpl_batch b;
     rig r;
 
-    (void)state;
-    rig_open(&r, "sim:1ms", 1);
-    streams[0] = r.stream[0];
+    rig_open(&r, kind_of(state)->one, 1);
     for (int k = 0; k < 20; k++) {
         assert_int_equal(dpl_set_epoch(r.l, (uint64_t)(k % 3)), DPL_OK);
-        assert_int_equal(dpl_next_on(r.l, &b, streams, 20000), DPL_OK);
+        assert_int_equal(dpl_next_on(r.l, &b, r.native, 20000), DPL_OK);
         assert_int_equal(b.epoch, k % 3);
-        dpl_release(r.l, &b, streams);
+        dpl_release(r.l, &b, r.native);
     }
     rig_close(&r);
 }
@@ -190,18 +205,15 @@ static void nap(void *arg)
 /* The caller's stream is of a device handle of its own: its event must be taken all the same. */
 static void release_does_not_wait_for_the_step(void **state)
 {
-    void *streams[1];
     dpl_batch b;
     int64_t start;
     rig r;
 
-    (void)state;
-    rig_open(&r, "sim:1ms", 1);
-    streams[0] = r.stream[0];
-    assert_int_equal(dpl_next_on(r.l, &b, streams, 20000), DPL_OK);
+    rig_open(&r, kind_of(state)->one, 1);
+    assert_int_equal(dpl_next_on(r.l, &b, r.native, 20000), DPL_OK);
     start = dpl_now_ns();
     assert_int_equal(dpl_stream_launch(r.stream[0], nap, NULL, 0), DPL_OK);
-    dpl_release(r.l, &b, streams);
+    dpl_release(r.l, &b, r.native);
     assert_true(dpl_now_ns() - start < 150000000);
     rig_close(&r);
 }
@@ -213,8 +225,7 @@ static void slot_bytes_count_both_sides(void **state)
     dpl_batch b;
     rig r;
 
-    (void)state;
-    rig_open(&r, "sim:1ms", 1);
+    rig_open(&r, kind_of(state)->one, 1);
     dpl_info_get(r.l, &info);
     assert_int_equal(info.slot_bytes, 2 * (2 * BATCH * BYTES + 4 * 64));
     assert_int_equal(dpl_next(r.l, &b, 20000), DPL_OK);
@@ -223,16 +234,80 @@ static void slot_bytes_count_both_sides(void **state)
     rig_close(&r);
 }
 
+/* The GPU fails while a batch is copied to it: the loader ends with its words, and closes. */
+static void device_failures_are_told(void **state)
+{
+    dpl_batch b;
+    rig r;
+    int err = DPL_OK;
+
+    rig_open(&r, kind_of(state)->one, 1);
+    fake->inject(FAKE_COPY, 4, 700, 1); /* illegal address */
+    while (!err || err == DPL_EOF) {
+        if (!(err = dpl_next(r.l, &b, 20000))) dpl_release(r.l, &b, NULL);
+    }
+    assert_int_equal(err, DPL_EDEVICE);
+    if (!strstr(dpl_error_text(r.l), "an illegal memory access was encountered"))
+        fail_msg("%s", dpl_error_text(r.l));
+    assert_int_equal(dpl_next(r.l, &b, 20000), DPL_EDEVICE);
+    dpl_close(&r.l);
+    fake->reset();
+    rig_close(&r);
+}
+
+static void memory_that_runs_out_is_told(void **state)
+{
+    rig r;
+
+    rig_open(&r, kind_of(state)->one, 1);
+    dpl_close(&r.l);
+    for (int call = FAKE_HOST_ALLOC; call <= FAKE_EVENT; call++) {
+        for (int k = 1; k <= 2; k++) {
+            const int last = call == FAKE_STREAM && k == 2; /* it makes one stream only */
+
+            fake->inject((fake_cuda_call)call, k, 2, 0);
+            assert_int_equal(dpl_open(&r.l, &r.opt), last                 ? DPL_OK
+                                                     : call < FAKE_STREAM ? DPL_ENOMEM
+                                                                          : DPL_EDEVICE);
+            if (!last) assert_null(r.l);
+            if (!last && !strstr(dpl_error_text(NULL), call < FAKE_STREAM ? "memory" : "cuda:1"))
+                fail_msg("%s", dpl_error_text(NULL));
+            dpl_close(&r.l);
+            fake->reset();
+        }
+    }
+    rig_close(&r);
+}
+
+/* Last: of all the tests above. */
+static void everything_is_given_back(void **state)
+{
+    kind_of(state);
+    assert_int_equal(fake->alive(), 0);
+}
+
+#define FOR_ALL_KINDS(test)                                                                        \
+    cmocka_unit_test_prestate(test, &sim),                                                         \
+    {                                                                                              \
+#        test " (cuda)", test, NULL, NULL, &cuda                                                   \
+    }
+
 int main(void)
 {
+    test_kind sim = { "sim:1ms", "sim:1ms,sim:2ms", 0 }, cuda = { "cuda:1", "cuda:1,cuda:0", 1 };
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slot_waits_for_the_work_queued_before_release),
-        cmocka_unit_test(two_devices_each_get_their_part),
-        cmocka_unit_test(without_streams_the_host_waits),
-        cmocka_unit_test(moving_drops_batches_in_flight),
-        cmocka_unit_test(release_does_not_wait_for_the_step),
-        cmocka_unit_test(slot_bytes_count_both_sides),
+        FOR_ALL_KINDS(slot_waits_for_the_work_queued_before_release),
+        FOR_ALL_KINDS(two_devices_each_get_their_part),
+        FOR_ALL_KINDS(without_streams_the_host_waits),
+        FOR_ALL_KINDS(moving_drops_batches_in_flight),
+        FOR_ALL_KINDS(release_does_not_wait_for_the_step),
+        FOR_ALL_KINDS(slot_bytes_count_both_sides),
+        cmocka_unit_test_prestate(device_failures_are_told, &cuda),
+        cmocka_unit_test_prestate(memory_that_runs_out_is_told, &cuda),
+        cmocka_unit_test_prestate(everything_is_given_back, &cuda),
     };
 
+    setenv("FAKE_CUDA_DEVICES", "2", 1);
+    fake = test_fake_cuda();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
