@@ -107,15 +107,6 @@ static int take_ready(dpl_loader *l, dpl_batch *out)
     return DPL_OK;
 }
 
-/* What the device that failed said, for the end of a message. */
-static const char *device_words(const dpl_loader *l)
-{
-    const char *s = "";
-
-    for (int p = 0; p < l->lanes && !*s; p++) s = dpl_device_failure(l->lane[p].device);
-    return *s ? s : "it did not say why";
-}
-
 /* Make the copies to the devices visible: to the stream of each part, or to the host. */
 static int wait_uploads(const dpl_loader *l, const dpl_batch *b, void *const *streams)
 {
@@ -143,7 +134,7 @@ int dpl_next_on(dpl_loader *l, dpl_batch *out, void *const *streams, int timeout
     pthread_mutex_unlock(&l->lock);
     if (err || !(err = wait_uploads(l, out, streams))) return err;
     dpl_fail(&l->error, err, "a device failed while batch %llu was copied to it: %s",
-             (unsigned long long)out->index, device_words(l));
+             (unsigned long long)out->index, dpl_lanes_failure(l));
     pthread_mutex_lock(&l->lock);
     dpl_loader_fail(l, err, &l->error);
     pthread_mutex_unlock(&l->lock);
@@ -193,7 +184,7 @@ void dpl_release(dpl_loader *l, dpl_batch *b, void *const *streams)
         dpl_text why;
 
         dpl_fail(&why, err, "a device failed in the work on batch %llu: %s",
-                 (unsigned long long)was.index, device_words(l));
+                 (unsigned long long)was.index, dpl_lanes_failure(l));
         dpl_loader_fail(l, err, &why);
     }
     l->held--;

@@ -191,6 +191,8 @@ struct dpl_loader {
 /* slots.c: allocation and the way to the devices */
 int dpl_lanes_open(dpl_loader *l, const dpl_options *opt, dpl_text *why);
 void dpl_lanes_close(dpl_loader *l);
+/** What the device that failed said, for the end of a message. */
+const char *dpl_lanes_failure(const dpl_loader *l);
 int dpl_slots_create(dpl_loader *l, dpl_text *why);
 void dpl_slots_destroy(dpl_loader *l);
 /** Wait until nothing reads or writes the slot's memory any more. @return DPL_OK, DPL_EDEVICE */

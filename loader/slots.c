@@ -98,6 +98,14 @@ void dpl_lanes_close(dpl_loader *l)
     free(l->weight);
 }
 
+const char *dpl_lanes_failure(const dpl_loader *l)
+{
+    const char *s = "";
+
+    for (int p = 0; p < l->lanes && !*s; p++) s = dpl_device_failure(l->lane[p].device);
+    return *s ? s : "it did not say why";
+}
+
 /* --- memory --- */
 
 static size_t line_up(size_t n)

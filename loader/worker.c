@@ -111,7 +111,8 @@ static void open_slot(dpl_worker *w)
     if (err) {
         dpl_text why;
 
-        dpl_fail(&why, err, "a device failed in the work that used an earlier batch");
+        dpl_fail(&why, err, "a device failed in the work that used an earlier batch: %s",
+                 dpl_lanes_failure(l));
         dpl_loader_fail(l, err, &why);
         dpl_slot_recycle(l, s);
         return;
