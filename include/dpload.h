@@ -327,7 +327,9 @@ DPL_API int dpl_open(dpl_loader **out, const dpl_options *opt);
 DPL_API int dpl_next(dpl_loader *l, dpl_batch *out, int timeout_ms);
 
 /** The same for parts on devices with streams: streams[p] of part p waits for the copy, the host
- *  does not. streams may be NULL (then as dpl_next: the host waits), and so may its entries. */
+ *  does not. streams may be NULL (then as dpl_next: the host waits), and so may its entries. For a
+ *  part on cuda:N an entry is a cudaStream_t of that GPU, whoever made it (name the default stream
+ *  cudaStreamLegacy: 0 is NULL). It is borrowed for the call. */
 DPL_API int dpl_next_on(dpl_loader *l, dpl_batch *out, void *const *streams, int timeout_ms);
 
 /** Give a batch back; its memory is rewritten once the work queued so far on streams[p] is done
