@@ -12,6 +12,19 @@
 #include <string.h>
 #include <unistd.h>
 
+typedef void *open_fn(const char *file, int flags);
+
+/* dlopen(), or NULL in a program linked with -static, which cannot open libraries. Asked for by name,
+ * because the linker warns about every static program that refers to it, GPUs or not. */
+static open_fn *find_dlopen(void)
+{
+    void *symbol = dlsym(RTLD_DEFAULT, "dlopen");
+    open_fn *fn;
+
+    memcpy(&fn, &symbol, sizeof fn); /* ISO C has no cast from data to function pointers */
+    return fn;
+}
+
 /* The folder of the library or program that this code was linked into, without the last slash. What
  * the linker knows of a program is the name it was called by, so ask the kernel for that one. */
 static int own_folder(char folder[PATH_MAX])
@@ -36,16 +49,23 @@ static void *open_first(dpl_text *why)
     char folder[PATH_MAX], path[PATH_MAX + 64];
     const int known = !own_folder(folder);
     const char *text;
+    open_fn *const open_library = find_dlopen();
     void *handle;
 
+    if (!open_library) {
+        dpl_fail(why, DPL_ENOTSUP,
+                 "no CUDA support here: a program linked with -static cannot open " DPL_CUDA_PLUGIN
+                 "; link it without, or use another device (cpu)");
+        return NULL;
+    }
     for (size_t i = 0; known && i < sizeof under / sizeof *under; i++) {
         snprintf(path, sizeof path, "%s%s", folder, under[i]);
         if (access(path, F_OK)) continue;
-        if ((handle = dlopen(path, flags))) return handle;
+        if ((handle = open_library(path, flags))) return handle;
         dpl_fail(why, DPL_ENOTSUP, "the CUDA part does not load: %s", dlerror());
         return NULL;
     }
-    if ((handle = dlopen(DPL_CUDA_PLUGIN, flags))) return handle;
+    if ((handle = open_library(DPL_CUDA_PLUGIN, flags))) return handle;
     text = dlerror();
     dpl_fail(why, DPL_ENOTSUP,
              "no CUDA support here: " DPL_CUDA_PLUGIN " is not in %s, %s/../lib or the system's "
@@ -63,7 +83,7 @@ int dpl_plugin_cuda(const dpl_device_ops **out, dpl_text *why)
     *out = NULL;
     if (!handle) return DPL_ENOTSUP;
     symbol = dlsym(handle, DPL_CUDA_PLUGIN_ENTRY);
-    memcpy(&entry, &symbol, sizeof entry); /* ISO C has no cast from data to function pointers */
+    memcpy(&entry, &symbol, sizeof entry);
     plugin = symbol ? entry() : NULL;
     if (plugin && !strcmp(plugin->version, DPL_VERSION) &&
         plugin->ops_size == sizeof(dpl_device_ops))
