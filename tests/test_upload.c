@@ -249,7 +249,9 @@ static void device_failures_are_told(void **state)
     assert_int_equal(err, DPL_EDEVICE);
     if (!strstr(dpl_error_text(r.l), "an illegal memory access was encountered"))
         fail_msg("%s", dpl_error_text(r.l));
-    assert_int_equal(dpl_next(r.l, &b, 20000), DPL_EDEVICE);
+    while ((err = dpl_next(r.l, &b, 20000)) == DPL_EOF) {
+    } /* it may have been the last of its epoch */
+    assert_int_equal(err, DPL_EDEVICE);
     dpl_close(&r.l);
     fake->reset();
     rig_close(&r);

@@ -15,16 +15,14 @@
 int dpl_cuda_status(dpl_device *d, cudaError_t e, const char *call)
 {
     dpl_cuda_device *cuda = (dpl_cuda_device *)d;
-    int nothing = 0;
 
     if (e == cudaSuccess) return DPL_OK;
     cudaGetLastError();
-    if (__atomic_compare_exchange_n(&cuda->failed, &nothing, 1, 0, __ATOMIC_RELAXED,
-                                    __ATOMIC_RELAXED)) {
+    pthread_mutex_lock(&cuda->lock);
+    if (!cuda->failure.s[0])
         dpl_fail(&cuda->failure, DPL_EDEVICE, "%s: %s (CUDA error %d)", call, cudaGetErrorString(e),
                  (int)e);
-        __atomic_store_n(&cuda->failed, 2, __ATOMIC_RELEASE);
-    }
+    pthread_mutex_unlock(&cuda->lock);
     return DPL_EDEVICE;
 }
 
@@ -32,7 +30,9 @@ const char *dpl_cuda_failure(dpl_device *d)
 {
     dpl_cuda_device *cuda = (dpl_cuda_device *)d;
 
-    return __atomic_load_n(&cuda->failed, __ATOMIC_ACQUIRE) == 2 ? cuda->failure.s : "";
+    pthread_mutex_lock(&cuda->lock); /* whoever is writing it is done after this */
+    pthread_mutex_unlock(&cuda->lock);
+    return cuda->failure.s;
 }
 
 /* The same where the caller has a text to fill. */
@@ -125,6 +125,12 @@ static int start_gpu(int ordinal, dpl_text *why)
     return DPL_EDEVICE;
 }
 
+static void cuda_close(dpl_device *d)
+{
+    pthread_mutex_destroy(&((dpl_cuda_device *)d)->lock);
+    free(d);
+}
+
 static int cuda_open(dpl_device **out, const char *args, dpl_text *why)
 {
     dpl_cuda_device *d;
@@ -135,6 +141,7 @@ static int cuda_open(dpl_device **out, const char *args, dpl_text *why)
         return n == 1 ? dpl_fail(why, DPL_EDEVICE, "no such GPU (visible: 0)")
                       : dpl_fail(why, DPL_EDEVICE, "no such GPU (visible: 0-%d)", n - 1);
     if (!(d = dpl_calloc(1, sizeof *d))) return dpl_fail(why, DPL_ENOMEM, "out of memory");
+    pthread_mutex_init(&d->lock, NULL);
     d->ordinal = ordinal;
     if (cudaGetDevice(&was) != cudaSuccess) {
         cudaGetLastError();
@@ -143,16 +150,11 @@ static int cuda_open(dpl_device **out, const char *args, dpl_text *why)
     err = start_gpu(ordinal, why);
     if (was != ordinal) dpl_cuda_leave(was);
     if (err) {
-        free(d);
+        cuda_close(&d->base);
         return err;
     }
     *out = &d->base;
     return DPL_OK;
-}
-
-static void cuda_close(dpl_device *d)
-{
-    free(d);
 }
 
 /* --- memory --- */

@@ -6,12 +6,13 @@
 #include "device/device_ops.h"
 
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 
 typedef struct dpl_cuda_device {
     dpl_device base;
-    int ordinal;      /* of the visible devices: CUDA_VISIBLE_DEVICES has been applied */
-    int failed;       /* 0 no, 1 the text is being written, 2 it can be read */
-    dpl_text failure; /* the first one */
+    int ordinal;          /* of the visible devices: CUDA_VISIBLE_DEVICES has been applied */
+    pthread_mutex_t lock; /* guards `failure` */
+    dpl_text failure;     /* the first one, then fixed; "" = none */
 } dpl_cuda_device;
 
 /** DPL_OK for cudaSuccess, else DPL_EDEVICE; the first failure of a device keeps its text, for

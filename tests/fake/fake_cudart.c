@@ -83,6 +83,11 @@ cudaError_t fake_return(cudaError_t e)
     return e;
 }
 
+int fake_is_broken(int gpu)
+{
+    return broken[gpu] != cudaSuccess;
+}
+
 int fake_current(void)
 {
     return current;
@@ -90,6 +95,7 @@ int fake_current(void)
 
 void fake_break(int gpu, cudaError_t e)
 {
+    fake_release(&broken[gpu]); /* it does nothing any more: who sees the error sees all it did */
     fake_lock();
     if (broken[gpu] == cudaSuccess) broken[gpu] = e;
     fake_unlock();
@@ -121,6 +127,7 @@ cudaError_t fake_begin(int gpu)
     fake_lock();
     e = broken[gpu];
     fake_unlock();
+    if (e != cudaSuccess) fake_acquire(&broken[gpu]);
     return e;
 }
 

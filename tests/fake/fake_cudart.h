@@ -32,6 +32,7 @@ cudaError_t fake_return(cudaError_t e); /* keep e as the thread's last error */
 cudaError_t fake_begin(int gpu);
 int fake_current(void); /* the thread's current GPU */
 void fake_break(int gpu, cudaError_t e);
+int fake_is_broken(int gpu); /* the lock is held */
 /** Is this call to fail? *sticky: with its work, not now. Counts it. @return the error or success */
 cudaError_t fake_injected(fake_cuda_call call, int *sticky);
 void fake_count_alive(int by);

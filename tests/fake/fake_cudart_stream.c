@@ -151,7 +151,7 @@ int fake_is_in_use(const void *p, size_t bytes)
         for (const fake_op *op = s->head; op; op = op->next) {
             const char *dst = op->dst, *src = op->staged ? NULL : op->src;
 
-            if (op->kind != OP_COPY) continue;
+            if (op->kind != OP_COPY || fake_is_broken(s->gpu)) continue;
             if ((dst < to && dst + op->bytes > from) || (src && src < to && src + op->bytes > from))
                 return 1;
         }
