@@ -83,15 +83,22 @@ int dpl_options_take(dpl_options *out, const dpl_options *opt, dpl_text *why)
 
 /* --- checks --- */
 
-typedef struct int_rule {
-    const char *name;
-    size_t offset;
-    int min, max;
-} int_rule;
+int dpl_check_ints(const dpl_options *o, const dpl_int_rule *rule, size_t n, dpl_text *why)
+{
+    for (size_t k = 0; k < n; k++) {
+        int v;
+
+        memcpy(&v, (const char *)o + rule[k].offset, sizeof v);
+        if (v < rule[k].min || v > rule[k].max)
+            return dpl_fail(why, DPL_EINVAL, "%s %d: expected %d..%d", rule[k].name, v, rule[k].min,
+                            rule[k].max);
+    }
+    return DPL_OK;
+}
 
 static int check_ints(const dpl_options *o, dpl_text *why)
 {
-    static const int_rule rules[] = {
+    static const dpl_int_rule rules[] = {
         { "batch", offsetof(dpl_options, batch), 1, MAX_BATCH },
         { "shuffle", offsetof(dpl_options, shuffle), 0, 1 },
         { "drop_last", offsetof(dpl_options, drop_last), 0, 1 },
@@ -106,15 +113,9 @@ static int check_ints(const dpl_options *o, dpl_text *why)
         { "strict", offsetof(dpl_options, strict), 0, 1 },
         { "max_scans", offsetof(dpl_options, max_scans), 1, 1000000 },
     };
+    const int err = dpl_check_ints(o, rules, sizeof rules / sizeof *rules, why);
 
-    for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
-        int v;
-
-        memcpy(&v, (const char *)o + rules[k].offset, sizeof v);
-        if (v < rules[k].min || v > rules[k].max)
-            return dpl_fail(why, DPL_EINVAL, "%s %d: expected %d..%d", rules[k].name, v,
-                            rules[k].min, rules[k].max);
-    }
+    if (err) return err;
     if (o->rank < 0 || o->rank >= o->world)
         return dpl_fail(why, DPL_EINVAL, "rank %d: expected 0..%d (world - 1)", o->rank,
                         o->world - 1);

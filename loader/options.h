@@ -6,6 +6,8 @@
 #include "base/text.h"
 #include "dpload.h"
 
+#include <stddef.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -16,6 +18,16 @@ extern "C" {
 /** The caller's options over the defaults, whatever size the caller's struct has.
  *  @return DPL_OK, DPL_EINVAL */
 int dpl_options_take(dpl_options *out, const dpl_options *opt, dpl_text *why);
+
+/** The range of one int of dpl_options. */
+typedef struct dpl_int_rule {
+    const char *name;
+    size_t offset;
+    int min, max;
+} dpl_int_rule;
+
+/** Check n ranges; the first that does not hold is named. @return DPL_OK, DPL_EINVAL */
+int dpl_check_ints(const dpl_options *o, const dpl_int_rule *rule, size_t n, dpl_text *why);
 
 /** Everything that can be told without opening anything. @return DPL_OK, DPL_EINVAL */
 int dpl_options_check(const dpl_options *o, dpl_text *why);

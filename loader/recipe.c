@@ -2,6 +2,8 @@
 /* Augmentation options: their checks, and their way into the recipe. */
 #include "loader/recipe.h"
 
+#include "loader/options.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -10,15 +12,9 @@ enum { RA_OPS_MAX = 16, RA_MAGNITUDE_MAX = DPL_POLICY_BINS - 1, PADDING_MAX = 81
 
 /* --- checks; comparisons are written so that NaN fails them --- */
 
-typedef struct int_rule {
-    const char *name;
-    size_t offset;
-    int min, max;
-} int_rule;
-
 static int check_ints(const dpl_options *o, dpl_text *why)
 {
-    static const int_rule rules[] = {
+    static const dpl_int_rule rules[] = {
         { "crop_resize", offsetof(dpl_options, crop_resize), 0, 8 * PADDING_MAX },
         { "crop_padding", offsetof(dpl_options, crop_padding), 0, PADDING_MAX },
         { "ra_ops", offsetof(dpl_options, ra_ops), 0, RA_OPS_MAX },
@@ -27,15 +23,9 @@ static int check_ints(const dpl_options *o, dpl_text *why)
         { "posterize_bits", offsetof(dpl_options, posterize_bits), 0, 8 },
         { "rotate_once", offsetof(dpl_options, rotate_once), 0, 1 },
     };
+    const int err = dpl_check_ints(o, rules, sizeof rules / sizeof *rules, why);
 
-    for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
-        int v;
-
-        memcpy(&v, (const char *)o + rules[k].offset, sizeof v);
-        if (v < rules[k].min || v > rules[k].max)
-            return dpl_fail(why, DPL_EINVAL, "%s %d: expected %d..%d", rules[k].name, v,
-                            rules[k].min, rules[k].max);
-    }
+    if (err) return err;
     if (o->blur_kernel % 2 == 0)
         return dpl_fail(why, DPL_EINVAL, "blur_kernel %d: expected an odd number", o->blur_kernel);
     if (o->crop < DPL_CROP_RESIZED || o->crop > DPL_CROP_RANDOM)
