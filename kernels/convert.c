@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* uint8 to normalised numbers as plain C: the specification of the other variants. */
 #include "kernels/convert.h"
+#include "kernels/unroll.h"
 
 #include <string.h>
-
-#define INLINE static inline __attribute__((always_inline))
 
 static uint32_t bits_of(float v)
 {

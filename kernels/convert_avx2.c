@@ -2,11 +2,10 @@
 /* uint8 to normalised numbers with AVX2 and F16C: eight pixels (24 bytes) per step, product and sum
  * rounded apart as in the C variant. */
 #include "kernels/convert.h"
+#include "kernels/unroll.h"
 
 #if defined(__x86_64__)
 #    include <immintrin.h>
-
-#    define INLINE static inline __attribute__((always_inline))
 
 typedef enum number { FLOAT, BFLOAT, HALF } number;
 

@@ -1,25 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Columns pass with AVX2: 32 bytes of a row at once, two taps per multiply-add. */
 #include "kernels/resample.h"
+#include "kernels/unroll.h"
 
 #if defined(__x86_64__)
 #    include <immintrin.h>
-#    include <string.h>
-
-#    define INLINE static inline __attribute__((always_inline))
-/* Vectors stay in registers only where loops over them are unrolled; gcc does so at -O3 only. */
-#    if defined(__clang__)
-#        define UNROLL
-#    else
-#        define UNROLL _Pragma("GCC unroll 8")
-#    endif
 
 /* Two neighbouring 16-bit weights in every 32-bit lane. */
 INLINE __m256i pair_of(const int16_t *w)
 {
-    int32_t both;
-    memcpy(&both, w, sizeof both);
-    return _mm256_set1_epi32(both);
+    return _mm256_set1_epi32(dpl_weight_pair(w));
 }
 
 INLINE void add_pair(__m256i acc[4], const __m256i px[4], __m256i w)

@@ -1,27 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Columns pass with AVX-512 and VNNI: 64 bytes of a row at once, two taps per multiply-add. */
 #include "kernels/resample.h"
+#include "kernels/unroll.h"
 
 #if defined(__x86_64__)
 #    include <immintrin.h>
-#    include <string.h>
-
-#    define INLINE static inline __attribute__((always_inline))
-/* Vectors stay in registers only where loops over them are unrolled; gcc does so at -O3 only. */
-#    if defined(__clang__)
-#        define UNROLL
-#    else
-#        define UNROLL _Pragma("GCC unroll 8")
-#    endif
 
 enum { BYTES = 64 };
 
 /* Two neighbouring 16-bit weights in every 32-bit lane. */
 INLINE __m512i pair_of(const int16_t *w)
 {
-    int32_t both;
-    memcpy(&both, w, sizeof both);
-    return _mm512_set1_epi32(both);
+    return _mm512_set1_epi32(dpl_weight_pair(w));
 }
 
 /* Bytes of two rows as 16-bit pairs. The order within is undone by pack(). */

@@ -6,18 +6,11 @@
  * Few taps: eight outputs (four vectors) are prepared once for a block of rows. Many taps: one
  * vector for four rows at a time, prepared at every step. */
 #include "kernels/resample.h"
+#include "kernels/unroll.h"
 
 #if defined(__x86_64__)
 #    include <immintrin.h>
 #    include <string.h>
-
-#    define INLINE static inline __attribute__((always_inline))
-/* Vectors stay in registers only where loops over them are unrolled; gcc does so at -O3 only. */
-#    if defined(__clang__)
-#        define UNROLL
-#    else
-#        define UNROLL _Pragma("GCC unroll 8")
-#    endif
 
 enum { ROW_BLOCK = 32, STEPS_MAX = 2 /* prepared steps */, PAIRS_MAX = 3 };
 

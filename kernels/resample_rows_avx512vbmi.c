@@ -5,18 +5,11 @@
  * once for all rows and go from left to right over four rows at a time, as memory likes it. Taps that
  * reach further than 64 bytes are left to AVX2. */
 #include "kernels/resample.h"
+#include "kernels/unroll.h"
 
 #if defined(__x86_64__)
 #    include <immintrin.h>
 #    include <string.h>
-
-#    define INLINE static inline __attribute__((always_inline))
-/* Vectors stay in registers only where loops over them are unrolled; gcc does so at -O3 only. */
-#    if defined(__clang__)
-#        define UNROLL
-#    else
-#        define UNROLL _Pragma("GCC unroll 8")
-#    endif
 
 enum {
     PAIRS_MAX = 4,
