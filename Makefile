@@ -21,18 +21,7 @@ DNNL    := 0# libgomp is not instrumented: the reference backend stands in
 endif
 DNNL    ?= $(call HAVE,dnnl.h,-ldnnl)
 WEBP    ?= $(call HAVE,webp/decode.h,-lwebp)
-CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc))),/usr/local/cuda)
-CUDA_INC  := -isystem $(CUDA_HOME)/include
-CUDA_LIBS := -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt -pthread
-CUDA_HAVE := $(call HAVE,cuda_runtime_api.h,$(CUDA_INC) $(CUDA_LIBS))
-CUDA    ?= $(CUDA_HAVE)
-ifeq ($(CUDA)$(CUDA_HAVE),10)
-$(error CUDA=1: no cuda_runtime_api.h and libcudart_static.a found; CUDA_HOME=DIR names the toolkit (now $(CUDA_HOME)))
-endif
-ifeq ($(origin CUDA_HOME)$(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),command line)
-$(error CUDA_HOME=$(CUDA_HOME): no include/cuda_runtime_api.h there)
-endif
-export DNNL WEBP CUDA
+export DNNL WEBP
 
 # --- flags ---
 CC_NAME := $(notdir $(firstword $(CC)))
@@ -71,36 +60,24 @@ endif
 # --- sources, by wildcard ---
 src      = $(patsubst %.c,$B/%.o,$(filter-out $(2),$(wildcard $(addsuffix /*.c,$(1)))))
 LIB_OBJ := $(call src,base device kernels augment loader,)
-CUDA_OBJ := $(call src,device/cuda,) $B/base/alloc.o $B/base/text.o
-FAKE_OBJ := $(call src,tests/fake,$(filter-out $(wildcard tests/fake/fake_cudart*.c),$(wildcard tests/fake/*.c)))
 MAIN    := trainer/dptrain_main.c tools/dpload_main.c tools/drawset_main.c
 TRN_OBJ := $(call src,trainer,$(MAIN) $(if $(filter 0,$(DNNL)),$(wildcard trainer/backend_dnnl*.c)))
 TOOL_OBJ := $(call src,tools,$(MAIN))
 TESTS   := $(patsubst tests/%.c,$B/tests/%,$(wildcard tests/test_*.c))
 THREAD_TESTS := $(foreach n,base device upload loader source parallel team train,$(filter $B/tests/test_$n%,$(TESTS)))
 KERNEL_TESTS := $(foreach n,resample convert rotate augment loader,$(filter $B/tests/test_$n%,$(TESTS)))
-TEST_OBJ := $(patsubst %.c,$B/%.o,$(filter-out $(wildcard tests/test_*.c tests/fake/fake_cudart*.c),$(wildcard tests/*.c tests/fake/*.c)))
+TEST_OBJ := $(patsubst %.c,$B/%.o,$(filter-out $(wildcard tests/test_*.c),$(wildcard tests/*.c tests/fake/*.c)))
 FUZZERS := $(patsubst tests/fuzz/%.c,$B/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 EXAMPLES := $(patsubst examples/%.c,$B/examples/%,$(wildcard examples/*.c))
 PROGS   := $(BIN)/dptrain $(BIN)/dpload $(BIN)/drawset
 DOCS    := $(foreach p,dptrain dpload,$(addprefix $B/doc/$p.,1 bash zsh fish))
 
-.PHONY: all lib no-cuda docs test test-threads test-kernels examples check format demo config help clean fuzz \
+.PHONY: all lib docs test test-threads test-kernels examples check format demo config help clean fuzz \
         install uninstall FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(PROGS) lib examples $(if $(SAN),,docs) ## build programs, libraries, examples and man pages
 lib: $(LIB)/libdpload.a $(LIB)/libdpload.so ## build libdpload, static and shared
-ifeq ($(CUDA),1)
-lib: $(LIB)/libdpload_cuda.so
-$(TESTS): | $B/tests/libdpload_cuda.so
-else
-lib all: no-cuda
-all: NOTE := @echo "built without CUDA ($(if $(filter 1,$(CUDA_HAVE)),CUDA=0,no toolkit in $(CUDA_HOME); CUDA_HOME=DIR names one)): devices cuda:N will say so"
-no-cuda: # the part of an earlier build would still be found
-	@rm -f $(LIB)/libdpload_cuda.so $B/tests/libdpload_cuda.so
-	$(NOTE)
-endif
 docs: $(DOCS) ## build man pages and shell completions from the option tables
 examples: $(EXAMPLES) ## build the examples against the shared library
 install: $(BIN)/dptrain $(BIN)/dpload lib docs $B/doc/dpload.pc ## install programs, library, man pages and completions
@@ -131,9 +108,6 @@ clean: ## remove the build folder
 $B/%_avx2.o: EXTRA := -mavx2 -mfma -mbmi2 -mf16c
 $B/%_avx512.o: EXTRA := -mavx512f -mavx512bw -mavx512dq -mavx512vl
 $B/%_avx512vbmi.o: EXTRA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vbmi -mavx512vnni
-$B/device/cuda/%.o: EXTRA := $(CUDA_INC)
-$(FAKE_OBJ): EXTRA := $(CUDA_INC)
-$(FAKE_OBJ): SANFLAGS := $(filter-out -fsanitize=thread,$(SANFLAGS))# its locks are no order: fake_cudart.h
 $B/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALLFLAGS) $(EXTRA) -MMD -MP -c $< -o $@
@@ -145,12 +119,6 @@ $(LIB)/libdpload.so.0: $(LIB_OBJ) loader/libdpload.map
 	$(Q)$(CC) $(ALLFLAGS) -shared -Wl,-soname,libdpload.so.0 -Wl,--version-script=loader/libdpload.map $(if $(SAN),,-Wl,--no-undefined) -o $@ $(LIB_OBJ) $(LIBS_LOADER) $(LDFLAGS)
 $(LIB)/libdpload.so: $(LIB)/libdpload.so.0
 	$(Q)ln -sf libdpload.so.0 $@
-$(LIB)/libdpload_cuda.so: $(CUDA_OBJ)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALLFLAGS) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL $(if $(SAN),,-Wl,--no-undefined) -o $@ $^ $(CUDA_LIBS) $(LDFLAGS)
-$B/tests/libdpload_cuda.so: $(CUDA_OBJ) $(FAKE_OBJ)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALLFLAGS) -shared -o $@ $^ -pthread $(LDFLAGS)
 $(BIN)/dptrain: $B/trainer/dptrain_main.o $(TRN_OBJ) $(LIB)/libdpload.a
 $(BIN)/dpload: $B/tools/dpload_main.o $(TOOL_OBJ) $(LIB)/libdpload.a
 $(BIN)/drawset: $B/tools/drawset_main.o $(TOOL_OBJ) $(LIB)/libdpload.a
@@ -181,4 +149,5 @@ $B/doc/dpload.pc: loader/dpload.pc.in FORCE
 	$(Q)rm -f $@ && sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))|' \
 	    -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(strip $(LIBS_PC))|' $< >$@
 
+include cuda.mk
 -include $(shell find $B -name '*.d' 2>/dev/null)

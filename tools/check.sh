@@ -43,8 +43,10 @@ family 'webp/' '^(loader/decode_webp|tests/)'
 family 'dnnl|oneapi' '^trainer/backend_dnnl'
 family 'omp\.h' '^trainer/backend_dnnl'
 family 'jansson' '^(trainer/(safetensors_read|runlog)|tests/)'
-family 'cudnn|nccl|mpi\.h' '^trainer/(backend_cudnn|comm_nccl|comm_mpi)'
-family 'cuda' '^(device/|kernels/|tests/fake/)'
+family 'cudnn' '^trainer/cuda/backend_cudnn'
+family 'nccl' '^(trainer/cuda/comm_nccl|tests/fake/cuda/)'
+family 'nvtx' '^device/cuda/|^trainer/cuda/'
+family 'cuda' '^(device/cuda/|trainer/cuda/|tests/fake/cuda/)'
 
 # --- 3. every header compiles alone, as C11 and as C++17 ---
 while read -r header; do
@@ -76,7 +78,9 @@ while read -r file; do
     [ "$lines" -le 500 ] || say "$file has $lines lines: split over 500"
     head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || say "$file has no SPDX line"
 done < <(files '*.c' '*.h' '*.cu' | grep -v '^tests/data/')
-[ "$(wc -l <Makefile)" -le 200 ] || say "the Makefile has more than 200 lines"
+for file in Makefile cuda.mk; do
+    [ "$(wc -l <$file)" -le 200 ] || say "$file has more than 200 lines"
+done
 
 # --- 6. scripts ---
 mapfile -t scripts < <(files '*.sh' .ci/run)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The test's side of the fake CUDA runtime (tests/fake/fake_cudart.h says what that is). Needs no CUDA
+/* The test's side of the fake CUDA runtime (tests/fake/cuda/fake_cudart.h says what that is). Needs no CUDA
  * header, so that tests build where there is none. */
 #ifndef TESTS_FAKE_FAKE_CUDA_H
 #define TESTS_FAKE_FAKE_CUDA_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fake CUDA runtime: GPUs, errors, failures on order, and memory. */
-#include "tests/fake/fake_cudart.h"
+#include "tests/fake/cuda/fake_cudart.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  *   work of one stream is in order;
  *   a record makes what its stream did before visible to who waits for that record, host or stream.
  * Nothing else is an edge: not the queue's lock, not the end of a copy, not a later record. */
-#include "tests/fake/fake_cudart.h"
+#include "tests/fake/cuda/fake_cudart.h"
 
 #include <pthread.h>
 #include <stdlib.h>
