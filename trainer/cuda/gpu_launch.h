@@ -6,13 +6,13 @@
 #define DPT_TRAINER_CUDA_GPU_LAUNCH_H
 
 #ifdef __CUDACC__
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
+#    include <cuda_bf16.h>
+#    include <cuda_fp16.h>
+#    include <cuda_runtime.h>
 /* @return a cudaError_t as int */
-#define DPT_LAUNCH(kernel, grid, block, shared, stream, ...)                                       \
-    (kernel<<<(grid), (block), (shared), (cudaStream_t)(stream)>>>(__VA_ARGS__),                   \
-     (int)cudaGetLastError())
+#    define DPT_LAUNCH(kernel, grid, block, shared, stream, ...)                                   \
+        (kernel<<<(grid), (block), (shared), (cudaStream_t)(stream)>>>(__VA_ARGS__),               \
+         (int)cudaGetLastError())
 #endif
 
 #endif
