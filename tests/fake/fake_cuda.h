@@ -4,6 +4,10 @@
 #ifndef TESTS_FAKE_FAKE_CUDA_H
 #define TESTS_FAKE_FAKE_CUDA_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum fake_cuda_call {
     FAKE_HOST_ALLOC,
     FAKE_ALLOC,
@@ -31,5 +35,9 @@ typedef const fake_cuda *fake_cuda_entry(void);
 
 /** The fake in the plug-in beside the running test, or NULL where the build has no CUDA. */
 const fake_cuda *test_fake_cuda(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -16,6 +16,10 @@
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { FAKE_GPUS_MAX = 64 };
 
 void fake_lock(void);
@@ -44,8 +48,19 @@ fake_where fake_find(const void *p, size_t bytes);
 /** Does work that is queued still use these bytes? */
 int fake_is_in_use(const void *p, size_t bytes);
 
+/** Queue work that stands for a kernel: when the stream gets there, run(arg) and then drop(arg), on the
+ *  stream's thread; it may touch device memory and not call CUDA. drop (or NULL) runs exactly once also
+ *  when the launch fails or the GPU has failed. Counts as FAKE_LAUNCH. */
+cudaError_t fake_kernel(cudaStream_t s, void (*run)(void *), void (*drop)(void *), void *arg);
+
 void fake_streams_hold(int on);
 void fake_streams_copy_time(long long latency_ns, double rate);
+#ifndef __cplusplus
 extern _Thread_local int fake_in_host_function;
+#endif
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -17,7 +17,15 @@ typedef struct fake_mark {
     int refs, passed;
 } fake_mark;
 
-typedef enum fake_kind { OP_COPY, OP_HOST, OP_RECORD, OP_WAIT, OP_STOP } fake_kind;
+typedef enum fake_kind {
+    OP_COPY,
+    OP_SET,
+    OP_HOST,
+    OP_KERNEL,
+    OP_RECORD,
+    OP_WAIT,
+    OP_STOP
+} fake_kind;
 
 typedef struct fake_op {
     struct fake_op *next;
@@ -26,7 +34,9 @@ typedef struct fake_op {
     const void *src;
     void *staged; /* pageable source: the copy that was made at the call */
     size_t bytes;
-    cudaHostFn_t run;
+    int value;           /* memset's */
+    void (*run)(void *); /* host function or kernel */
+    void (*drop)(void *);
     void *arg;
     fake_mark *mark;
     cudaError_t breaks; /* the GPU fails when this runs */
@@ -80,6 +90,12 @@ static void run_op(cudaStream_t s, fake_op *op)
     if (op->kind == OP_COPY) {
         pass_time(op->bytes);
         memcpy(op->dst, op->staged ? op->staged : op->src, op->bytes);
+    } else if (op->kind == OP_SET) {
+        memset(op->dst, op->value, op->bytes);
+    } else if (op->kind == OP_KERNEL) {
+        fake_in_host_function = 1; /* a kernel cannot call CUDA either */
+        op->run(op->arg);
+        fake_in_host_function = 0;
     } else if (op->kind == OP_HOST) {
         fake_in_host_function = 1;
         op->run(op->arg);
@@ -106,6 +122,7 @@ static void *stream_main(void *arg)
         run_op(s, op);
         if (op->kind == OP_RECORD) fake_release(op->mark);
         kind = op->kind;
+        if (op->drop) op->drop(op->arg); /* also when the GPU has failed and nothing ran */
         free(op->staged);
         fake_lock();
         if (kind == OP_RECORD) op->mark->passed = 1;
@@ -151,7 +168,7 @@ int fake_is_in_use(const void *p, size_t bytes)
         for (const fake_op *op = s->head; op; op = op->next) {
             const char *dst = op->dst, *src = op->staged ? NULL : op->src;
 
-            if (op->kind != OP_COPY || fake_is_broken(s->gpu)) continue;
+            if (!op->bytes || fake_is_broken(s->gpu)) continue;
             if ((dst < to && dst + op->bytes > from) || (src && src < to && src + op->bytes > from))
                 return 1;
         }
@@ -263,6 +280,7 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaM
     if (injected != cudaSuccess && !sticky) return fake_return(injected);
     op.breaks = injected;
     if (kind == cudaMemcpyHostToDevice) good = to == FAKE_DEVICE && from <= FAKE_PINNED;
+    if (kind == cudaMemcpyDeviceToDevice) good = from == FAKE_DEVICE && to == FAKE_DEVICE;
     if (kind == cudaMemcpyDeviceToHost) good = from == FAKE_DEVICE && to <= FAKE_PINNED;
     if (!good) return fake_return(cudaErrorInvalidValue);
     if (from ==
@@ -273,6 +291,38 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaM
     push(s, op);
     return to == FAKE_PAGEABLE ? cudaStreamSynchronize(s)
                                : cudaSuccess; /* the whole copy is done */
+}
+
+cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t s)
+{
+    cudaError_t e = begin_on(s), injected;
+    int sticky;
+
+    if (e != cudaSuccess) return fake_return(e);
+    injected = fake_injected(FAKE_COPY, &sticky);
+    if (injected != cudaSuccess && !sticky) return fake_return(injected);
+    if (fake_find(dst, bytes) != FAKE_DEVICE) return fake_return(cudaErrorInvalidValue);
+    return push(
+        s, (fake_op){
+               .kind = OP_SET, .dst = dst, .value = value, .bytes = bytes, .breaks = injected });
+}
+
+cudaError_t fake_kernel(cudaStream_t s, void (*run)(void *), void (*drop)(void *), void *arg)
+{
+    cudaError_t e = begin_on(s), injected = cudaSuccess;
+    int sticky = 0;
+
+    if (e == cudaSuccess) {
+        injected = fake_injected(FAKE_LAUNCH, &sticky);
+        if (!sticky) e = injected;
+    }
+    if (e != cudaSuccess) {
+        if (drop) drop(arg);
+        return fake_return(e);
+    }
+    return push(
+        s,
+        (fake_op){ .kind = OP_KERNEL, .run = run, .drop = drop, .arg = arg, .breaks = injected });
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t fn, void *arg)
