@@ -101,7 +101,8 @@ typedef struct dpt_gpu_update {
     double trust;             /* LARS coefficient */
     int nesterov, first;
     int64_t step; /* ADAMW: 1, 2, … */
-    /* Gradients are multiplied by planned / sums[DPT_GPU_N], and by 1 / *scale. NULL = not. */
+    /* Gradients are multiplied by planned / sums[DPT_GPU_N], and by 1 / *scale. NULL = not. No samples
+     * (sums[DPT_GPU_N] is 0): everything stays as it is. */
     double planned;
     const double *sums;
     const float *scale;
@@ -118,8 +119,19 @@ int dpt_gpu_scale_update(float *scale, int32_t *good, const int32_t *flag, doubl
                          double backoff, int interval, void *stream);
 /** average = decay * average + (1 - decay) * v */
 int dpt_gpu_ema(float *average, const float *v, size_t n, double decay, void *stream);
-/** running = keep * running + (1 - keep) * stats; as dpt_reduce_slice() for one part of share 1. */
-int dpt_gpu_running(float *running, const float *stats, size_t n, double keep, void *stream);
+/* Running statistics: running = keep * running + (1 - keep) * stats * planned / sums[DPT_GPU_N]; as
+ * dpt_reduce_slice() for one part of share 1. sums NULL = without that factor; no samples (0): as
+ * before. */
+typedef struct dpt_gpu_running {
+    float *running;
+    const float *stats;
+    size_t n;
+    double keep;
+    double planned; /* what stats are weighted by, until the real number of samples is known */
+    const double *sums;
+    const int32_t *skip; /* as in dpt_gpu_update */
+} dpt_gpu_running;
+int dpt_gpu_running_run(const dpt_gpu_running *r, void *stream);
 /** v *= factor */
 int dpt_gpu_scale(float *v, size_t n, double factor, void *stream);
 
@@ -141,7 +153,7 @@ typedef struct dpt_gpu_kernels {
     int (*scale_update)(float *scale, int32_t *good, const int32_t *flag, double growth,
                         double backoff, int interval, void *stream);
     int (*ema)(float *average, const float *v, size_t n, double decay, void *stream);
-    int (*running)(float *running, const float *stats, size_t n, double keep, void *stream);
+    int (*running)(const dpt_gpu_running *r, void *stream);
     int (*scale)(float *v, size_t n, double factor, void *stream);
 } dpt_gpu_kernels;
 
