@@ -31,7 +31,8 @@ typedef struct dpt_comm_options {
     int gpu;           /* CUDA ordinal */
     int timeout_ms;    /* of joining and of a collective that does not come forward [600,000] */
     const int *cancel; /* as in dpt_exec_options, or NULL */
-    const int *failed; /* another such word: not 0 = a member of this process cannot come; or NULL */
+    const int
+        *failed; /* another such word: not 0 = a member of this process cannot come; or NULL */
 } dpt_comm_options;
 
 /** Join the group. Blocks until all are there. @return DPL_OK, DPL_EDEVICE (names this rank, and who
