@@ -59,3 +59,4 @@ $B/tests/libdpload_cuda.so: $(CUDA_OBJ) $B/tests/libfakecudart.so
 	$(Q)$(CC) $(ALLFLAGS) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' -o $@ $(CUDA_OBJ) -L$(@D) -lfakecudart -pthread $(LDFLAGS)
 $B/libtrainer.a: $(TRN_OBJ)
 	$(Q)rm -f $@ && ar rcs $@ $^
+$B/tests/test_buckets: $B/trainer/cuda/buckets.o# a pure function of the plug-in
