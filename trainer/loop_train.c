@@ -110,7 +110,7 @@ static int step(dpt_run *r, dpt_pass *pass, const dpl_batch *b, int64_t t0, int6
     dpt_team_part part[MAX_DEVICES];
     dpt_sgd sgd = { learning_rate(r, b), r->opt->momentum, r->opt->weight_decay, r->opt->nesterov,
                     r->progress.step == 0 };
-    dpt_sums sums = { 0 };
+    dpt_team_result result;
     int64_t t2;
     int err;
 
@@ -121,12 +121,14 @@ static int step(dpt_run *r, dpt_pass *pass, const dpl_batch *b, int64_t t0, int6
                                    .mix = b->part[i].mix,
                                    .n = b->part[i].n };
     pass->lr = sgd.lr;
-    err = dpt_team_train(r->team, part, &sgd, &sums, why);
+    err = dpt_team_submit(r->team,
+                          &(dpt_team_step){ .part = part, .sgd = sgd, .planned = b->planned }, why);
+    if (!err) err = dpt_team_collect(r->team, &result, why);
     if (err == DPL_ECANCELED) return DPT_EXIT_DONE; /* the signal ends the loop */
     if (err) return dpt_exit_of(err);
-    if (!isfinite(sums.loss)) return diverged(r, &sums, pass, why);
+    if (!isfinite(result.sums.loss)) return diverged(r, &result.sums, pass, why);
     t2 = dpl_now_ns();
-    dpt_pass_step(pass, &sums, b->planned, (double)(t2 - t0) / 1e9, (double)(t1 - t0) / 1e9,
+    dpt_pass_step(pass, &result.sums, b->planned, (double)(t2 - t0) / 1e9, (double)(t1 - t0) / 1e9,
                   (double)(t2 - t1) / 1e9);
     advance(r, pass, b, 1);
     if (dpt_runlog_step(&r->log, pass, r->progress.step, why)) return DPT_EXIT_FAILED;

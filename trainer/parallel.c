@@ -1,119 +1,86 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replica threads and the steps they take together. The caller gives an order, every replica carries
- * it out, the caller waits for all: the two halves of a step (gradients; sum and update) are two
- * orders, and the wait between them is the barrier. See parallel.h. */
-#include "trainer/parallel.h"
-
+/* Replicas on the CPU: each a thread with its share of the processors and its own dpt_exec; weights
+ * are shared in the caller's memory. A step is two orders: every replica computes the gradient of its
+ * part (already weighted by 1 / samples of the batch); then each reduces and updates its own slice of
+ * the flat arrays, in replica order. One global gradient, bit-reproducible. All of it happens in
+ * submit; collect hands out the sums. */
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "dpload.h"
+#include "trainer/crew.h"
 #include "trainer/parallel_reduce.h"
+#include "trainer/team.h"
 
 #include <assert.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-typedef enum order { ORDER_CREATE, ORDER_TRAIN, ORDER_UPDATE, ORDER_EVALUATE, ORDER_STOP } order;
-
 typedef struct replica {
-    dpt_team *team;
-    int index, threads, max_n;
+    int threads, max_n;
     dpt_exec *exec; /* made, used and freed by the replica's thread */
-    pthread_t thread;
-    dpt_step step; /* the caller's before an order, the replica's during it */
-    int err;
-    dpl_text why;
+    dpt_step step;  /* the caller's before an order, the replica's during it */
 } replica;
 
-struct dpt_team {
+typedef struct team {
+    dpt_team base;
     const dpt_backend *backend;
     const dpt_graph *graph;
-    const int *cancel;     /* the caller's, for the execs */
-    int replicas, started; /* started: threads to be joined */
-    replica *replica;      /* [replicas] */
-    dpt_reduce reduce;     /* written by the caller between orders, read by replicas */
-    float *scratch;        /* gradients and batch statistics of all replicas */
-    pthread_mutex_t lock;  /* guards round, order, busy */
-    pthread_cond_t ordered, done;
-    unsigned round; /* number of orders given */
-    order order;
-    int busy; /* replicas that have not finished the order */
-};
+    const int *cancel; /* the caller's, for the execs */
+    int replicas;
+    replica *replica;       /* [replicas] */
+    dpt_crew *crew;         /* a member per replica */
+    dpt_reduce reduce;      /* written by the caller between orders, read by replicas */
+    float *scratch;         /* gradients and batch statistics of all replicas */
+    dpt_team_result result; /* of the step that is not collected yet */
+} team;
 
-static int create_exec(replica *r)
+/* --- orders, carried out by the replicas' threads --- */
+
+static int create_exec(void *arg, int index, dpl_text *why)
 {
-    const dpt_team *t = r->team;
+    team *t = arg;
+    replica *r = &t->replica[index];
     const dpt_exec_options opt = { .max_n = r->max_n, .threads = r->threads, .cancel = t->cancel };
 
     /* before the backend starts threads of its own: they inherit the processors */
-    dpl_cpus_bind_share(r->index, t->replicas);
-    return t->backend->create(&r->exec, t->graph, &opt, &r->why);
+    dpl_cpus_bind_share(index, t->replicas);
+    return t->backend->create(&r->exec, t->graph, &opt, why);
 }
 
-static int carry_out(replica *r, order what)
+static int destroy_exec(void *arg, int index, dpl_text *why)
 {
-    dpt_team *t = r->team;
+    team *t = arg;
 
-    switch (what) {
-    case ORDER_CREATE: return create_exec(r);
-    case ORDER_TRAIN: return r->step.n ? t->backend->train(r->exec, &r->step, &r->why) : DPL_OK;
-    case ORDER_EVALUATE:
-        return r->step.n ? t->backend->evaluate(r->exec, &r->step, &r->why) : DPL_OK;
-    case ORDER_UPDATE: dpt_reduce_slice(&t->reduce, r->index, t->replicas); return DPL_OK;
-    case ORDER_STOP: break;
-    }
-    if (r->exec) t->backend->destroy(&r->exec);
+    (void)why;
+    if (t->replica[index].exec) t->backend->destroy(&t->replica[index].exec);
     return DPL_OK;
 }
 
-static void *replica_main(void *arg)
+static int train(void *arg, int index, dpl_text *why)
 {
-    replica *r = arg;
-    dpt_team *t = r->team;
-    unsigned seen = 0;
-    order what;
+    const team *t = arg;
+    replica *r = &t->replica[index];
 
-    do {
-        pthread_mutex_lock(&t->lock);
-        while (t->round == seen) pthread_cond_wait(&t->ordered, &t->lock);
-        seen = t->round;
-        what = t->order;
-        pthread_mutex_unlock(&t->lock);
-
-        r->err = carry_out(r, what);
-
-        pthread_mutex_lock(&t->lock);
-        if (--t->busy == 0) pthread_cond_signal(&t->done);
-        pthread_mutex_unlock(&t->lock);
-    } while (what != ORDER_STOP);
-    return NULL;
+    return r->step.n ? t->backend->train(r->exec, &r->step, why) : DPL_OK;
 }
 
-/* Give an order to all replicas that run and wait until the last has finished, failed or not.
- * @return DPL_ECANCELED when a replica was canceled, else the error of the first replica that has
- *         one; its number in the text */
-static int command(dpt_team *t, order what, dpl_text *why)
+static int update(void *arg, int index, dpl_text *why)
 {
-    const replica *first = NULL;
+    const team *t = arg;
 
-    pthread_mutex_lock(&t->lock);
-    t->order = what;
-    t->busy = t->started;
-    t->round++;
-    pthread_cond_broadcast(&t->ordered);
-    while (t->busy > 0) pthread_cond_wait(&t->done, &t->lock);
-    pthread_mutex_unlock(&t->lock);
-
-    for (int i = 0; i < t->started; i++) {
-        const replica *r = &t->replica[i];
-        if (r->err && (!first || r->err == DPL_ECANCELED)) first = r;
-        if (r->err == DPL_ECANCELED) break;
-    }
-    if (!first) return DPL_OK;
-    return dpl_fail(why, first->err, "replica %d: %s", first->index,
-                    first->why.s[0] ? first->why.s : dpl_status_text(first->err));
+    (void)why;
+    dpt_reduce_slice(&t->reduce, index, t->replicas);
+    return DPL_OK;
 }
+
+static int measure(void *arg, int index, dpl_text *why)
+{
+    const team *t = arg;
+    replica *r = &t->replica[index];
+
+    return r->step.n ? t->backend->evaluate(r->exec, &r->step, why) : DPL_OK;
+}
+
+/* --- making --- */
 
 /* Share k of n of `threads`, at least 1; sizes differ by at most one. */
 static int thread_share(int threads, int k, int n)
@@ -124,7 +91,7 @@ static int thread_share(int threads, int k, int n)
 }
 
 /* Memory of all replicas in one block: gradients, then batch statistics, each at a cache line. */
-static int set_up_scratch(dpt_team *t, const dpt_team_options *opt)
+static int set_up_scratch(team *t, const dpt_team_options *opt)
 {
     const size_t params = dpt_reduce_padded(t->graph->param_floats);
     const size_t each = params + dpt_reduce_padded(t->graph->buffer_floats);
@@ -148,8 +115,10 @@ static int set_up_scratch(dpt_team *t, const dpt_team_options *opt)
     return DPL_OK;
 }
 
-static int set_up(dpt_team *t, const dpt_team_options *opt)
+static int set_up(team *t, const dpt_team_options *opt)
 {
+    t->base.ops = &dpt_team_cpu_ops;
+    t->base.depth = 1;
     t->backend = opt->backend;
     t->graph = opt->graph;
     t->cancel = opt->cancel;
@@ -157,8 +126,6 @@ static int set_up(dpt_team *t, const dpt_team_options *opt)
     if (!(t->replica = dpl_calloc((size_t)t->replicas, sizeof *t->replica))) return DPL_ENOMEM;
     for (int i = 0; i < t->replicas; i++) {
         replica *r = &t->replica[i];
-        r->team = t;
-        r->index = i;
         r->max_n = opt->max_n[i] > 0 ? opt->max_n[i] : 1; /* of a part that is always empty */
         r->threads = opt->threads > 0 ? thread_share(opt->threads, i, t->replicas)
                                       : dpl_cpus_share(i, t->replicas);
@@ -166,64 +133,47 @@ static int set_up(dpt_team *t, const dpt_team_options *opt)
     return set_up_scratch(t, opt);
 }
 
-static int start_threads(dpt_team *t, dpl_text *why)
+static void destroy(dpt_team *base)
 {
-    for (int i = 0; i < t->replicas; i++) {
-        char name[24]; /* cut to what the system takes */
+    team *t = (team *)base;
 
-        snprintf(name, sizeof name, "replica%d", i);
-        if (dpl_thread_start(&t->replica[i].thread, name, replica_main, &t->replica[i])) {
-            return dpl_fail(why, DPL_ENOMEM, "replica %d of %d: its thread cannot be started", i,
-                            t->replicas);
-        }
-        t->started++;
-    }
-    return DPL_OK;
+    if (t->crew) dpt_crew_do(t->crew, destroy_exec, t, NULL);
+    dpt_crew_destroy(&t->crew);
+    free(t->reduce.part);
+    free(t->scratch);
+    free(t->replica);
+    free(t);
 }
 
-int dpt_team_create(dpt_team **out, const dpt_team_options *opt, dpl_text *why)
+static int create(dpt_team **out, const dpt_team_options *opt, dpl_text *why)
 {
-    dpt_team *t = dpl_calloc(1, sizeof *t);
+    team *t;
     int err;
 
-    *out = NULL;
-    assert(opt->replicas > 0);
-    if (!t) return dpl_fail(why, DPL_ENOMEM, "out of memory for %d replicas", opt->replicas);
-    pthread_mutex_init(&t->lock, NULL);
-    pthread_cond_init(&t->ordered, NULL);
-    pthread_cond_init(&t->done, NULL);
+    if (opt->world > 1)
+        return dpl_fail(why, DPL_ENOTSUP,
+                        "%d processes on the CPU: they are joined by NCCL only, between GPUs; let "
+                        "one process drive all replicas",
+                        opt->world);
+    if (!(t = dpl_calloc(1, sizeof *t)))
+        return dpl_fail(why, DPL_ENOMEM, "out of memory for %d replicas", opt->replicas);
     if ((err = set_up(t, opt))) {
         dpl_fail(why, err, "out of memory for %d replicas of %s", opt->replicas, opt->graph->arch);
         goto done;
     }
-    if ((err = start_threads(t, why))) goto done;
-    if ((err = command(t, ORDER_CREATE, why))) goto done;
-    *out = t;
+    if ((err = dpt_crew_create(&t->crew, t->replicas, "replica", why))) goto done;
+    if ((err = dpt_crew_do(t->crew, create_exec, t, why))) goto done;
+    *out = &t->base;
     t = NULL; /* now the caller's */
 done:
-    dpt_team_destroy(&t);
+    if (t) destroy(&t->base);
     return err;
 }
 
-void dpt_team_destroy(dpt_team **t)
-{
-    dpt_team *x = *t;
-
-    if (!x) return;
-    command(x, ORDER_STOP, NULL); /* stopping has no error */
-    for (int i = 0; i < x->started; i++) pthread_join(x->replica[i].thread, NULL);
-    pthread_cond_destroy(&x->done);
-    pthread_cond_destroy(&x->ordered);
-    pthread_mutex_destroy(&x->lock);
-    free(x->reduce.part);
-    free(x->scratch);
-    free(x->replica);
-    free(x);
-    *t = NULL;
-}
+/* --- steps --- */
 
 /* @return samples of all parts */
-static int64_t set_parts(dpt_team *t, const dpt_team_part *part)
+static int64_t set_parts(team *t, const dpt_team_part *part)
 {
     int64_t n = 0;
 
@@ -237,13 +187,12 @@ static int64_t set_parts(dpt_team *t, const dpt_team_part *part)
         s->mix = part[i].mix;
         s->n = part[i].n;
         s->sums = (dpt_sums){ 0 };
-        t->replica[i].why.s[0] = 0;
         n += part[i].n;
     }
     return n;
 }
 
-static void add_sums(const dpt_team *t, dpt_sums *sums)
+static void add_sums(const team *t, dpt_sums *sums)
 {
     *sums = (dpt_sums){ 0 };
     for (int i = 0; i < t->replicas; i++) {
@@ -255,13 +204,14 @@ static void add_sums(const dpt_team *t, dpt_sums *sums)
     }
 }
 
-int dpt_team_train(dpt_team *t, const dpt_team_part *part, const dpt_sgd *sgd, dpt_sums *sums,
-                   dpl_text *why)
+static int submit(dpt_team *base, const dpt_team_step *step, dpl_text *why)
 {
-    const int64_t n = set_parts(t, part);
+    team *t = (team *)base;
+    const int64_t n = set_parts(t, step->part);
     int err;
 
-    assert(n > 0);
+    t->result = (dpt_team_result){ .stop = step->stop };
+    if (!n) return DPL_OK;
     t->reduce.parts = 0;
     for (int i = 0; i < t->replicas; i++) {
         dpt_step *s = &t->replica[i].step;
@@ -272,31 +222,47 @@ int dpt_team_train(dpt_team *t, const dpt_team_part *part, const dpt_sgd *sgd, d
                                                                .batch_stats = s->batch_stats,
                                                                .share = (double)s->n / (double)n };
     }
-    t->reduce.sgd = *sgd;
-    *sums = (dpt_sums){ 0 };
-    if ((err = command(t, ORDER_TRAIN, why))) return err; /* weights are as before */
-    add_sums(t, sums);
-    return command(t, ORDER_UPDATE, why);
+    t->reduce.sgd = step->sgd;
+    if ((err = dpt_crew_do(t->crew, train, t, why))) return err; /* weights are as before */
+    add_sums(t, &t->result.sums);
+    return dpt_crew_do(t->crew, update, t, why);
 }
 
-int dpt_team_evaluate(dpt_team *t, const dpt_team_part *part, dpt_sums *sums, dpl_text *why)
+static int collect(dpt_team *base, dpt_team_result *r, dpl_text *why)
 {
+    (void)why;
+    *r = ((const team *)base)->result;
+    return DPL_OK;
+}
+
+static int evaluate(dpt_team *base, const dpt_team_part *part, dpt_sums *sums, dpl_text *why)
+{
+    team *t = (team *)base;
     int err;
 
     set_parts(t, part);
-    *sums = (dpt_sums){ 0 };
-    if ((err = command(t, ORDER_EVALUATE, why))) return err;
+    if ((err = dpt_crew_do(t->crew, measure, t, why))) return err;
     add_sums(t, sums);
     return DPL_OK;
 }
 
-int dpt_team_threads(const dpt_team *t, int r)
+/* The caller's memory is what replicas update. */
+static int fetch(dpt_team *base, dpl_text *why)
 {
-    return t->replica[r].threads;
+    (void)base;
+    (void)why;
+    return DPL_OK;
 }
 
-const char *dpt_team_describe(dpt_team *t, int i, int *fallback)
+static int threads(const dpt_team *base, int r)
 {
+    return ((const team *)base)->replica[r].threads;
+}
+
+static const char *describe(dpt_team *base, int i, int *fallback)
+{
+    team *t = (team *)base;
+
     *fallback = 0;
     for (int r = 0; r < t->replicas; r++) {
         int lines = 0;
@@ -310,3 +276,6 @@ const char *dpt_team_describe(dpt_team *t, int i, int *fallback)
     }
     return NULL;
 }
+
+const dpt_team_ops dpt_team_cpu_ops = { "cpu",    create, destroy, submit,  collect,
+                                        evaluate, fetch,  threads, describe };

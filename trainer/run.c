@@ -112,6 +112,7 @@ static void release(dpt_run *r)
     free(r->momentum);
     free(r->buffers);
     free(r->device);
+    free(r->gpu);
     free(r->weight);
     free(r->part);
     free(r->part_most);
@@ -151,7 +152,9 @@ static int prepare(dpt_run *r, dpl_text *why)
 
 int dpt_run_main(dpt_cli *cli, int argc, char **argv, dpt_report *report, dpl_text *why)
 {
-    dpt_run r = { .cli = cli, .opt = &cli->opt, .report = report, .argc = argc, .argv = argv };
+    dpt_run r = {
+        .cli = cli, .opt = &cli->opt, .report = report, .argc = argc, .argv = argv, .world = 1
+    };
     int rc;
 
     r.started_ns = dpl_now_ns();

@@ -9,9 +9,9 @@
 #include "trainer/checkpoint.h"
 #include "trainer/cli.h"
 #include "trainer/graph.h"
-#include "trainer/parallel.h"
 #include "trainer/report.h"
 #include "trainer/runlog.h"
+#include "trainer/team.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,6 +32,14 @@ typedef struct dpt_run {
     int *part;      /* [devices] samples of each in a full batch */
     int *part_most; /* [devices] no batch gives a device more than this */
     int sim;        /* 1 = simulated: nothing is learned */
+    int cuda;       /* 1 = all are NVIDIA GPUs */
+    int *gpu;       /* [devices] their numbers among the visible ones, or NULL */
+    int split_auto; /* 1 = --split auto: weights are measured before the first step */
+
+    /* processes that share the run */
+    int rank, world;     /* of this one; world 1 = alone */
+    int local_rank;      /* among those of this machine */
+    const char *address; /* "host:port" where they meet, or NULL */
 
     /* data */
     char *train_path, *val_path; /* NULL = none */

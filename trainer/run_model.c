@@ -86,9 +86,16 @@ static void limit_parts(dpt_run *r)
 
 static int create_team(dpt_run *r, dpl_text *why)
 {
-    const dpt_team_options t = { r->backend,   r->graph,        r->devices,
-                                 r->part_most, r->opt->threads, r->params,
-                                 r->momentum,  r->buffers,      dpt_interrupt_cancel() };
+    const dpt_team_options t = { .graph = r->graph,
+                                 .replicas = r->devices,
+                                 .max_n = r->part_most,
+                                 .params = r->params,
+                                 .momentum = r->momentum,
+                                 .buffers = r->buffers,
+                                 .cancel = dpt_interrupt_cancel(),
+                                 .backend = r->backend,
+                                 .threads = r->opt->threads,
+                                 .world = 1 };
     const int err = dpt_team_create(&r->team, &t, why);
 
     return err == DPL_EINVAL ? DPT_EXIT_FAILED : dpt_exit_of(err);

@@ -16,6 +16,7 @@ extern "C" {
 #endif
 
 typedef struct dpt_team dpt_team;
+typedef struct dpt_team_ops dpt_team_ops;
 
 typedef enum dpt_amp {
     DPT_AMP_AUTO = 0,
@@ -25,12 +26,14 @@ typedef enum dpt_amp {
 } dpt_amp;
 
 typedef struct dpt_team_options {
+    const dpt_team_ops *ops; /* the kind: a plug-in's, or NULL = dpt_team_cpu_ops */
     const dpt_graph *graph;
     int replicas;                       /* devices of this process */
     const int *max_n;                   /* [replicas] largest part of each */
     float *params, *momentum, *buffers; /* caller's. Read by create; written by collect (CPU) or by
                                            fetch (GPU) only */
-    const int *cancel;                  /* as in dpt_exec_options */
+    const int *cancel;                  /* as in dpt_exec_options. CPU: cuts steps short too. GPU:
+                                           create only; a step takes little and is finished */
 
     /* CPU */
     const dpt_backend *backend;
@@ -61,6 +64,7 @@ typedef struct dpt_team_part {
     const float *mix;
 } dpt_team_part;
 
+/** One step. Parts may be empty; when nobody has a sample, nothing changes, and the sums say n = 0. */
 typedef struct dpt_team_step {
     const dpt_team_part *part; /* [replicas], read during the call */
     dpt_sgd sgd;
@@ -72,6 +76,9 @@ typedef struct dpt_team_step {
 typedef struct dpt_team_result {
     dpt_sums sums; /* over all processes */
     int stop;      /* 1 = some process wanted to stop: all see it at the same step */
+    double
+        busy_s; /* seconds that the slowest device of this process was at work on the step, by the
+                      device's own clock and without waiting for data; 0 = not measured */
 } dpt_team_result;
 
 /** Start the replicas. Blocks until all are ready.
@@ -98,7 +105,8 @@ int dpt_team_collect(dpt_team *t, dpt_team_result *r, dpl_text *why);
  *  calls; parts may be empty. Nothing may be under way. Blocks. @return as submit */
 int dpt_team_evaluate(dpt_team *t, const dpt_team_part *part, dpt_sums *sums, dpl_text *why);
 
-/** Bring params, momentum and buffers of the options up to date. Nothing may be under way. */
+/** Bring params, momentum and buffers of the options up to date: no call of other processes is needed
+ *  for it. Nothing may be under way. @return as submit */
 int dpt_team_fetch(dpt_team *t, dpl_text *why);
 
 /** Threads of replica r; 0 on a GPU. Lines of its execs' describe(). */
@@ -107,7 +115,7 @@ const char *dpt_team_describe(dpt_team *t, int i, int *fallback);
 
 /* --- what a kind provides; each embeds dpt_team as its first member --- */
 
-typedef struct dpt_team_ops {
+struct dpt_team_ops {
     const char *kind; /* "cpu", "cuda" */
     int (*create)(dpt_team **out, const dpt_team_options *opt, dpl_text *why);
     void (*destroy)(dpt_team *t); /* frees t */
@@ -117,12 +125,13 @@ typedef struct dpt_team_ops {
     int (*fetch)(dpt_team *t, dpl_text *why);
     int (*threads)(const dpt_team *t, int r);
     const char *(*describe)(dpt_team *t, int i, int *fallback);
-} dpt_team_ops;
+};
 
 struct dpt_team {
     const dpt_team_ops *ops;
     int depth;
     void *const *streams; /* or NULL */
+    int under_way;        /* steps; team.c counts them */
 };
 
 extern const dpt_team_ops dpt_team_cpu_ops;
