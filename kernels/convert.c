@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* uint8 to normalised numbers as plain C: the specification of the other variants. */
 #include "kernels/convert.h"
+#include "kernels/convert_math.h"
 #include "kernels/unroll.h"
 
 #include <string.h>
@@ -52,7 +53,7 @@ uint16_t dpl_to_half(float v)
 
 INLINE float normal(const uint8_t *in, size_t i, size_t c, const float *scale, const float *bias)
 {
-    return (float)in[3 * i + c] * scale[c] + bias[c];
+    return dpl_normal(in[3 * i + c], scale[c], bias[c]);
 }
 
 void dpl_normalize_nchw_c(float *out, const uint8_t *in, size_t n, const float scale[3],

@@ -3,6 +3,7 @@
 #include "kernels/mix.h"
 
 #include "kernels/convert.h"
+#include "kernels/convert_math.h"
 
 #include <string.h>
 
@@ -18,7 +19,7 @@ void dpl_blend_f32_c(float *a, const float *b, size_t n, int weight)
 {
     const float w = (float)weight / DPL_MIX_ONE, rest = 1 - w;
 
-    for (size_t i = 0; i < n; i++) a[i] = a[i] * w + b[i] * rest;
+    for (size_t i = 0; i < n; i++) a[i] = dpl_blend(a[i], b[i], w, rest);
 }
 
 static float of_bits(uint32_t b)
@@ -48,14 +49,15 @@ void dpl_blend_bfloat_c(uint16_t *a, const uint16_t *b, size_t n, int weight)
     const float w = (float)weight / DPL_MIX_ONE, rest = 1 - w;
 
     for (size_t i = 0; i < n; i++)
-        a[i] = dpl_to_bfloat(of_bfloat(a[i]) * w + of_bfloat(b[i]) * rest);
+        a[i] = dpl_to_bfloat(dpl_blend(of_bfloat(a[i]), of_bfloat(b[i]), w, rest));
 }
 
 void dpl_blend_half_c(uint16_t *a, const uint16_t *b, size_t n, int weight)
 {
     const float w = (float)weight / DPL_MIX_ONE, rest = 1 - w;
 
-    for (size_t i = 0; i < n; i++) a[i] = dpl_to_half(of_half(a[i]) * w + of_half(b[i]) * rest);
+    for (size_t i = 0; i < n; i++)
+        a[i] = dpl_to_half(dpl_blend(of_half(a[i]), of_half(b[i]), w, rest));
 }
 
 void dpl_paste(void *a, const void *b, const dpl_mix_shape *shape, const dpl_rect *r)

@@ -3,6 +3,7 @@
 #include "trainer/backend_loss.h"
 
 #include "dpload.h"
+#include "trainer/loss_math.h"
 
 #include <limits.h>
 #include <math.h>
@@ -45,42 +46,26 @@ static int rank_of(const float *x, int classes, int label)
     int rank = 0;
 
     if (isnan(x[label])) return INT_MAX;
-    for (int j = 0; j < classes; j++) {
-        rank += !(x[j] <= x[label]) || (x[j] == x[label] && j < label);
-    }
+    for (int j = 0; j < classes; j++) rank += dpt_ranks_before(x[j], j, x[label], label);
     return rank;
 }
 
-/* What one sample should be: weight[k] of class label[k], the larger weight first. */
-typedef struct target {
-    int label[2];
-    double weight[2]; /* they add up to 1 */
-} target;
-
-static target target_of(const dpt_step *s, int i)
+static dpt_target target_of(const dpt_step *s, int i)
 {
-    const double mix = s->labels2 ? (double)s->mix[i] : 1;
-
-    if (mix == 1 || s->labels2[i] == s->labels[i])
-        return (target){ { s->labels[i], s->labels[i] }, { 1, 0 } };
-    if (mix >= 0.5) return (target){ { s->labels[i], s->labels2[i] }, { mix, 1 - mix } };
-    return (target){ { s->labels2[i], s->labels[i] }, { 1 - mix, mix } };
+    if (!s->labels2) return dpt_target_of(s->labels[i], s->labels[i], 1);
+    return dpt_target_of(s->labels[i], s->labels2[i], (double)s->mix[i]);
 }
 
-static double row(const float *x, int classes, const target *t, double grad_scale, float *grad)
+static double row(const float *x, int classes, const dpt_target *t, double grad_scale, float *grad)
 {
     double max = -INFINITY, sum = 0, log_sum, loss;
 
     for (int j = 0; j < classes; j++) max = x[j] > max ? x[j] : max;
     for (int j = 0; j < classes; j++) sum += exp(x[j] - max);
     log_sum = max + log(sum);
-    loss = t->weight[0] * (log_sum - x[t->label[0]]); /* before grad, which may lie over x */
-    if (t->weight[1] > 0) loss += t->weight[1] * (log_sum - x[t->label[1]]);
-    for (int j = 0; grad && j < classes; j++) {
-        const double want =
-            (j == t->label[0] ? t->weight[0] : 0) + (j == t->label[1] ? t->weight[1] : 0);
-        grad[j] = (float)(grad_scale * (exp(x[j] - log_sum) - want));
-    }
+    loss = dpt_target_loss(t, log_sum, x[t->label[0]], x[t->label[1]]); /* grad may lie over x */
+    for (int j = 0; grad && j < classes; j++)
+        grad[j] = dpt_target_gradient(t, j, exp(x[j] - log_sum), grad_scale);
     return loss;
 }
 
@@ -89,7 +74,7 @@ void dpt_loss(const float *logits, dpt_step *s, int classes, float *grad)
     s->sums = (dpt_sums){ .n = s->n };
     for (int i = 0; i < s->n; i++) {
         const size_t at = (size_t)i * (size_t)classes;
-        const target t = target_of(s, i);
+        const dpt_target t = target_of(s, i);
         const int rank = rank_of(logits + at, classes, t.label[0]);
 
         s->sums.top1 += rank < 1;
@@ -102,7 +87,6 @@ void dpt_loss(const float *logits, dpt_step *s, int classes, float *grad)
 int dpt_loss_all_finite(const float *v, size_t n)
 {
     enum { BLOCK = 256 };
-    const uint32_t mask = 0x7f800000u;
     uint32_t bits[BLOCK], bad = 0;
 
     for (size_t at = 0; at < n && !bad; at += BLOCK) {
@@ -110,7 +94,7 @@ int dpt_loss_all_finite(const float *v, size_t n)
 
         memset(bits, 0, sizeof bits);
         memcpy(bits, v + at, len * sizeof *v);
-        for (int i = 0; i < BLOCK; i++) bad |= (bits[i] & mask) == mask;
+        for (int i = 0; i < BLOCK; i++) bad |= (uint32_t)dpt_bits_not_finite(bits[i]);
     }
     return !bad;
 }
