@@ -67,12 +67,17 @@ TESTS   := $(patsubst tests/%.c,$B/tests/%,$(wildcard tests/test_*.c))
 THREAD_TESTS := $(foreach n,base device upload loader source parallel team train,$(filter $B/tests/test_$n%,$(TESTS)))
 KERNEL_TESTS := $(foreach n,resample convert rotate augment loader,$(filter $B/tests/test_$n%,$(TESTS)))
 TEST_OBJ := $(patsubst %.c,$B/%.o,$(filter-out $(wildcard tests/test_*.c),$(wildcard tests/*.c tests/fake/*.c)))
+CROSS   ?= aarch64-linux-gnu-gcc
+CROSS_RUN ?= qemu-aarch64
+CROSS_TESTS := $(foreach n,resample convert rotate augment,$(patsubst tests/%.c,$B/cross/%,$(wildcard tests/test_$n*.c)))
+CROSS_OBJ := $(call src,base kernels augment tests/cross,) $(patsubst %,$B/%.o,loader/batch_mix loader/batch_mix_draw \
+           loader/finish loader/options loader/recipe loader/order tests/augment_picture tests/testutil_memory)
 FUZZERS := $(patsubst tests/fuzz/%.c,$B/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 EXAMPLES := $(patsubst examples/%.c,$B/examples/%,$(wildcard examples/*.c))
 PROGS   := $(BIN)/dptrain $(BIN)/dpload $(BIN)/drawset
 DOCS    := $(foreach p,dptrain dpload,$(addprefix $B/doc/$p.,1 bash zsh fish))
 
-.PHONY: all lib docs test test-threads test-kernels examples check format demo config help clean fuzz \
+.PHONY: all lib docs test test-threads test-kernels test-neon cross-tests examples check format demo config help clean fuzz \
         install uninstall FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -90,6 +95,11 @@ test-threads: $(THREAD_TESTS) $(PROGS) ## only the tests of what threads share (
 	$(Q)BIN=$(abspath $(BIN)) LIB=$(abspath $(LIB)) tools/run_tests.sh $(THREAD_TESTS)
 test-kernels: $(KERNEL_TESTS) ## only the tests of kernels (DPL_CPU=c or avx2)
 	$(Q)tools/run_tests.sh $(KERNEL_TESTS)
+test-neon: ## the same for aarch64: built by a cross compiler (CROSS), run by CROSS_RUN
+	$(Q)$(MAKE) --no-print-directory CC=$(CROSS) CUDA=0 DNNL=0 WEBP=0 WERROR=1 cross-tests
+cross-tests: EXTRA := -Itests/cross
+cross-tests: $(CROSS_TESTS) # without foreign libraries: see tests/cross/cmocka.h
+	$(Q)TEST_RUN=$(CROSS_RUN) tools/run_tests.sh $^
 fuzz: $(FUZZERS) ## build the fuzz targets (SAN=fuzz CC=clang)
 check: ## structure rules, headers alone, exported names, formatting, scripts
 	$(Q)tools/check.sh
@@ -100,14 +110,16 @@ demo: ## from nothing to a trained model
 config: ## what was detected
 	@echo "compiler $(CC), build folder $B, oneDNN $(if $(filter 1,$(DNNL)),yes,no: training uses the slow reference backend), WebP $(if $(filter 1,$(WEBP)),yes,no), CUDA $(if $(filter 1,$(CUDA)),$(CUDA_HOME),no)"
 help: ## this text
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 clean: ## remove the build folder
 	rm -rf build
 
 # --- rules ---
+ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
 $B/%_avx2.o: EXTRA := -mavx2 -mfma -mbmi2 -mf16c
 $B/%_avx512.o: EXTRA := -mavx512f -mavx512bw -mavx512dq -mavx512vl
 $B/%_avx512vbmi.o: EXTRA := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vbmi -mavx512vnni
+endif
 $B/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALLFLAGS) $(EXTRA) -MMD -MP -c $< -o $@
@@ -128,6 +140,9 @@ $(PROGS):
 $B/tests/test_%: $B/tests/test_%.o $(TEST_OBJ) $(TRN_OBJ) $(TOOL_OBJ) $(LIB)/libdpload.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALLFLAGS) -o $@ $^ -lcmocka $(LIBS_TRAINER) $(LIBS_LOADER) $(LDFLAGS)
+$B/cross/test_%: $B/tests/test_%.o $(CROSS_OBJ)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALLFLAGS) -static -o $@ $^ -lm -pthread $(LDFLAGS)
 $B/fuzz/%: $B/tests/fuzz/%.o $(TEST_OBJ) $(TRN_OBJ) $(TOOL_OBJ) $(LIB)/libdpload.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALLFLAGS) -fsanitize=fuzzer -o $@ $^ -lcmocka $(LIBS_TRAINER) $(LIBS_LOADER) $(LDFLAGS)

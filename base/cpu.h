@@ -11,6 +11,7 @@ enum { DPL_CPU_C = 0, DPL_CPU_AVX2 = 1, DPL_CPU_AVX512 = 2, DPL_CPU_NEON = 4, DP
 
 /** Bits of DPL_CPU_*. AVX2 means AVX2 + FMA + BMI2 + F16C with OS support; AVX512 means F, BW, DQ, VL;
  *  VBMI means these with VBMI and VNNI (Ice Lake, Zen 4 and later).
+ *  On aarch64 NEON is always there.
  *  The environment variable DPL_CPU = c | avx2 | avx512 | avx512vbmi masks what is above the named level. */
 unsigned dpl_cpu_flags(void);
 

@@ -21,12 +21,12 @@ typedef void dpl_normalize16_fn(uint16_t *out, const uint8_t *in, size_t n, cons
                                 const float bias[3]);
 
 /* nchw: out [3][n]; nhwc: out [n][3] */
-dpl_normalize_fn dpl_normalize_nchw_c, dpl_normalize_nchw_avx2;
-dpl_normalize_fn dpl_normalize_nhwc_c, dpl_normalize_nhwc_avx2;
-dpl_normalize16_fn dpl_bfloat_nchw_c, dpl_bfloat_nchw_avx2;
-dpl_normalize16_fn dpl_bfloat_nhwc_c, dpl_bfloat_nhwc_avx2;
-dpl_normalize16_fn dpl_half_nchw_c, dpl_half_nchw_avx2;
-dpl_normalize16_fn dpl_half_nhwc_c, dpl_half_nhwc_avx2;
+dpl_normalize_fn dpl_normalize_nchw_c, dpl_normalize_nchw_avx2, dpl_normalize_nchw_neon;
+dpl_normalize_fn dpl_normalize_nhwc_c, dpl_normalize_nhwc_avx2, dpl_normalize_nhwc_neon;
+dpl_normalize16_fn dpl_bfloat_nchw_c, dpl_bfloat_nchw_avx2, dpl_bfloat_nchw_neon;
+dpl_normalize16_fn dpl_bfloat_nhwc_c, dpl_bfloat_nhwc_avx2, dpl_bfloat_nhwc_neon;
+dpl_normalize16_fn dpl_half_nchw_c, dpl_half_nchw_avx2, dpl_half_nchw_neon;
+dpl_normalize16_fn dpl_half_nhwc_c, dpl_half_nhwc_avx2, dpl_half_nhwc_neon;
 
 /** One number. What is no number stays none; what is too large becomes infinite. */
 uint16_t dpl_to_bfloat(float v);

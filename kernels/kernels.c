@@ -55,6 +55,23 @@ void dpl_kernels_select(dpl_kernels *k, unsigned cpu)
         k->cols = dpl_resample_cols_avx512vbmi;
         k->cols_fast = dpl_resample_cols_fast_avx512vbmi;
     }
+#elif defined(__aarch64__)
+    if (cpu & DPL_CPU_NEON) {
+        k->rows = dpl_resample_rows_neon;
+        k->rows_fast = dpl_resample_rows_fast_neon;
+        k->cols = dpl_resample_cols_neon;
+        k->cols_fast = dpl_resample_cols_fast_neon;
+        k->normalize_nchw = dpl_normalize_nchw_neon;
+        k->normalize_nhwc = dpl_normalize_nhwc_neon;
+        k->bfloat_nchw = dpl_bfloat_nchw_neon;
+        k->bfloat_nhwc = dpl_bfloat_nhwc_neon;
+        k->half_nchw = dpl_half_nchw_neon;
+        k->half_nhwc = dpl_half_nhwc_neon;
+        k->blend_u8 = dpl_blend_u8_neon;
+        k->blend_f32 = dpl_blend_f32_neon;
+        k->blend_bfloat = dpl_blend_bfloat_neon;
+        k->blend_half = dpl_blend_half_neon;
+    }
 #else
     (void)cpu;
 #endif

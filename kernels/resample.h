@@ -56,15 +56,17 @@ typedef void dpl_resample_cols_fn(uint8_t *out, size_t out_stride, const uint8_t
                                   int origin, const dpl_taps *t);
 
 /* exact: bit-equal to Pillow (weight) */
-dpl_resample_rows_fn dpl_resample_rows_c, dpl_resample_rows_avx2, dpl_resample_rows_avx512vbmi;
-dpl_resample_cols_fn dpl_resample_cols_c, dpl_resample_cols_avx2, dpl_resample_cols_avx512vbmi;
+dpl_resample_rows_fn dpl_resample_rows_c, dpl_resample_rows_avx2, dpl_resample_rows_avx512vbmi,
+    dpl_resample_rows_neon;
+dpl_resample_cols_fn dpl_resample_cols_c, dpl_resample_cols_avx2, dpl_resample_cols_avx512vbmi,
+    dpl_resample_cols_neon;
 /* fast: 16-bit weights (weight16). Each pass is within 1 level of the exact pass over the same input;
  * after both, bytes that are 2 off are possible where a filter overshoots (bicubic on noise: 1 in
  * 100,000). */
 dpl_resample_rows_fn dpl_resample_rows_fast_c, dpl_resample_rows_fast_avx2,
-    dpl_resample_rows_fast_avx512vbmi;
+    dpl_resample_rows_fast_avx512vbmi, dpl_resample_rows_fast_neon;
 dpl_resample_cols_fn dpl_resample_cols_fast_c, dpl_resample_cols_fast_avx2,
-    dpl_resample_cols_fast_avx512vbmi;
+    dpl_resample_cols_fast_avx512vbmi, dpl_resample_cols_fast_neon;
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Run cmocka test programs, a few at a time, each under a time limit, and count what they say.
 #   tools/run_tests.sh PROGRAM...      BIN and LIB name the folders of the built programs
+#   TEST_RUN=qemu-aarch64              what starts programs of another architecture
 # Ends with one line "N passed, N failed, N skipped"; exit 1 when anything failed.
 set -u
 limit=${TEST_TIMEOUT:-300}
@@ -12,7 +13,7 @@ trap 'rm -rf "$out"' EXIT
 run_one() { # PROGRAM: TAP to $out/name.tap, the rest to $out/name.err, exit code to $out/name.rc
     local name
     name=$(basename "$1")
-    CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 5 "$limit" "$1" >"$out/$name.tap" 2>"$out/$name.err" </dev/null
+    CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 5 "$limit" ${TEST_RUN:+"$TEST_RUN"} "$1" >"$out/$name.tap" 2>"$out/$name.err" </dev/null
     echo $? >"$out/$name.rc"
 }
 export -f run_one

@@ -28,6 +28,9 @@ g++                 headers compile alone as C++17
 clang               a second compiler; libFuzzer
 libclang-rt-14-dev  sanitizer and fuzzer run-time libraries of clang
 clang-format        formatting
+gcc-aarch64-linux-gnu  the kernels' NEON variants are compiled (make test-neon)
+libc6-dev-arm64-cross  C headers and libraries for that compiler
+qemu-user           runs their tests
 shellcheck          scripts
 binutils            exported names
 git                 the list of files
