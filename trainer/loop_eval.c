@@ -9,20 +9,29 @@
 
 enum { MAX_DEVICES = 256 };
 
+void dpt_loop_parts(const dpl_batch *b, dpt_team_part *part)
+{
+    for (int i = 0; i < b->parts; i++)
+        part[i] = (dpt_team_part){ .pixels = b->part[i].pixels,
+                                   .labels = b->part[i].labels,
+                                   .labels2 = b->part[i].labels2,
+                                   .mix = b->part[i].mix,
+                                   .n = b->part[i].n };
+}
+
+/* A batch without a picture is evaluated, too, when others may have some of theirs. */
 static int step(dpt_run *r, dpt_pass *pass, const dpl_batch *b, int64_t t0, int64_t t1,
                 dpl_text *why)
 {
     dpt_team_part part[MAX_DEVICES];
     dpt_sums sums = { 0 };
     int64_t t2;
-    int err;
+    int err = DPL_OK;
 
-    for (int i = 0; i < b->parts; i++)
-        part[i] = (dpt_team_part){ .pixels = b->part[i].pixels,
-                                   .labels = b->part[i].labels,
-                                   .n = b->part[i].n };
-    err = b->n ? dpt_team_evaluate(r->team, part, &sums, why) : DPL_OK;
-    if (err == DPL_ECANCELED) return DPT_EXIT_DONE; /* not counted; the signal ends the loop */
+    dpt_loop_parts(b, part);
+    for (int i = 0; i < b->parts; i++) part[i].labels2 = NULL; /* hard labels alone count */
+    if (b->n || r->world > 1) err = dpt_team_evaluate(r->team, part, &sums, why);
+    if (err == DPL_ECANCELED && r->world == 1) return DPT_EXIT_DONE; /* not counted */
     if (err) return dpt_exit_of(err);
     t2 = dpl_now_ns();
     dpt_pass_step(pass, &sums, b->planned, (double)(t2 - t0) / 1e9, (double)(t1 - t0) / 1e9,
@@ -39,7 +48,7 @@ int dpt_loop_evaluate(dpt_run *r, dpt_pass *pass, dpl_text *why)
     while (!rc) {
         const int64_t t0 = dpl_now_ns();
         dpl_batch b;
-        const int err = dpt_loop_next(r, r->val, NULL, &b, pass);
+        const int err = dpt_loop_next(r, r->val, dpt_team_streams(r->team), &b, pass);
 
         if (err == DPL_EOF || err == DPL_ECANCELED) break;
         if (err) {
@@ -47,7 +56,7 @@ int dpt_loop_evaluate(dpt_run *r, dpt_pass *pass, dpl_text *why)
             break;
         }
         rc = step(r, pass, &b, t0, dpl_now_ns(), why);
-        dpl_release(r->val, &b, NULL);
+        dpl_release(r->val, &b, NULL); /* nothing is queued any more */
         dpt_loop_name_bad(r, r->val, &r->named_val);
     }
     dpt_report_wipe(r->report);

@@ -1,13 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One epoch of training: next batch, one step over all devices, count, log. */
+/* One epoch of training: next batch, one step over all devices, and, when the devices have done it,
+ * count and log. Up to dpt_team_depth() steps are under way, so that a device has the next one while
+ * the host waits for data; what belongs to a step waits here until its results are there. */
 #include "base/clock.h"
 #include "trainer/interrupt.h"
 #include "trainer/loop.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-enum { WAIT_MS = 100, MAX_DEVICES = 256 };
+enum { WAIT_MS = 100, MAX_DEVICES = 256, MAX_DEPTH = 8 };
+
+/* A step that was submitted and is not collected yet. */
+typedef struct flight {
+    uint64_t first; /* of its batch, as in dpl_batch */
+    int planned;
+    double lr;
+    double wait; /* seconds that the host waited for its batch */
+} flight;
+
+/* A step's time is what passes from the moment the step before it was collected to its own: so times
+ * add up to the time of the pass, whatever the depth. With none under way it begins when the host
+ * asks for the batch. Of that time, a device stands without data what it is not at work, when it can
+ * tell; else the host's wait for the batch stands for it, which is exact at depth 1, and an upper
+ * bound when other steps are under way meanwhile. */
+typedef struct pipeline {
+    dpt_run *run;
+    dpt_pass *pass;
+    flight step[MAX_DEPTH]; /* a ring */
+    int oldest, n;
+    int64_t mark; /* where the time of the next step to be collected begins */
+} pipeline;
+
+int dpt_loop_stopping(const dpt_run *r)
+{
+    return r->world > 1 ? r->stopping : dpt_interrupt_signal() != 0;
+}
 
 int dpt_loop_next(dpt_run *r, dpl_loader *l, void *const *streams, dpl_batch *b,
                   const dpt_pass *pass)
@@ -15,7 +44,7 @@ int dpt_loop_next(dpt_run *r, dpl_loader *l, void *const *streams, dpl_batch *b,
     for (;;) {
         int rc;
 
-        if (dpt_interrupt_signal()) return DPL_ECANCELED;
+        if (r->world == 1 && dpt_interrupt_signal()) return DPL_ECANCELED;
         rc = dpl_next_on(l, b, streams, WAIT_MS);
         if (rc != DPL_ETIMEOUT) return rc;
         dpt_report_tick(r->report, pass);
@@ -73,18 +102,26 @@ void dpt_loop_train_pass(const dpt_run *r, dpt_pass *pass)
     pass->total = (dpt_sums){ p->train_loss, p->train_top1, p->train_top5, p->train_n };
 }
 
-/* The step is done: where a checkpoint of this moment goes on. */
-static void advance(dpt_run *r, const dpt_pass *pass, const dpl_batch *b, int stepped)
+/* The batch is behind us: where a checkpoint of this moment goes on. */
+static void advance(dpt_run *r, const dpt_pass *pass, const flight *f, int stepped)
 {
     dpt_progress *p = &r->progress;
 
-    p->sample = b->first + (uint64_t)b->planned;
+    p->sample = f->first + (uint64_t)f->planned;
     p->step += stepped;
     r->batches_tracked += stepped;
     p->train_loss = pass->total.loss;
     p->train_top1 = pass->total.top1;
     p->train_top5 = pass->total.top5;
     p->train_n = pass->total.n;
+}
+
+/* Every picture of the batch was refused: nothing to learn from, the position moves on. */
+static void skip(dpt_run *r, dpt_pass *pass, const flight *f)
+{
+    pass->batch++;
+    pass->images += (uint64_t)f->planned;
+    advance(r, pass, f, 0);
 }
 
 static int diverged(const dpt_run *r, const dpt_sums *sums, const dpt_pass *pass, dpl_text *why)
@@ -103,52 +140,127 @@ static int diverged(const dpt_run *r, const dpt_sums *sums, const dpt_pass *pass
                    : r->opt->resume);
 }
 
-/* One optimizer step; canceled, it leaves no trace, and a resumed run makes it again. t0: when the wait for the batch began; t1: when it was there. */
-static int step(dpt_run *r, dpt_pass *pass, const dpl_batch *b, int64_t t0, int64_t t1,
-                dpl_text *why)
+/* The oldest step under way: wait until it is done, count and log it. */
+static int collect(pipeline *l, dpl_text *why)
 {
-    dpt_team_part part[MAX_DEVICES];
-    dpt_sgd sgd = { learning_rate(r, b), r->opt->momentum, r->opt->weight_decay, r->opt->nesterov,
-                    r->progress.step == 0 };
+    dpt_run *r = l->run;
+    dpt_pass *pass = l->pass;
+    const flight f = l->step[l->oldest];
     dpt_team_result result;
-    int64_t t2;
-    int err;
+    double time, wait;
+    int64_t now;
+    int err = dpt_team_collect(r->team, &result, why);
 
-    for (int i = 0; i < b->parts; i++)
-        part[i] = (dpt_team_part){ .pixels = b->part[i].pixels,
-                                   .labels = b->part[i].labels,
-                                   .labels2 = b->part[i].labels2,
-                                   .mix = b->part[i].mix,
-                                   .n = b->part[i].n };
-    pass->lr = sgd.lr;
-    err = dpt_team_submit(r->team,
-                          &(dpt_team_step){ .part = part, .sgd = sgd, .planned = b->planned }, why);
-    if (!err) err = dpt_team_collect(r->team, &result, why);
-    if (err == DPL_ECANCELED) return DPT_EXIT_DONE; /* the signal ends the loop */
+    l->oldest = (l->oldest + 1) % MAX_DEPTH;
+    l->n--;
     if (err) return dpt_exit_of(err);
+    r->stopping |= result.stop;
+    now = dpl_now_ns();
+    time = (double)(now - l->mark) / 1e9;
+    l->mark = now;
+    if (!result.sums.n) {
+        skip(r, pass, &f);
+        return DPT_EXIT_DONE;
+    }
+    pass->lr = f.lr;
     if (!isfinite(result.sums.loss)) return diverged(r, &result.sums, pass, why);
-    t2 = dpl_now_ns();
-    dpt_pass_step(pass, &result.sums, b->planned, (double)(t2 - t0) / 1e9, (double)(t1 - t0) / 1e9,
-                  (double)(t2 - t1) / 1e9);
-    advance(r, pass, b, 1);
+    wait = result.busy_s > 0 ? fmax(0, time - result.busy_s) : f.wait;
+    dpt_pass_step(pass, &result.sums, f.planned, time, wait, time - wait);
+    advance(r, pass, &f, 1);
     if (dpt_runlog_step(&r->log, pass, r->progress.step, why)) return DPT_EXIT_FAILED;
     dpt_report_step(r->report, pass);
     return DPT_EXIT_DONE;
 }
 
-/* Every picture of the batch was refused: nothing to learn from, the position moves on. */
-static void skip(dpt_run *r, dpt_pass *pass, const dpl_batch *b)
+static int drain(pipeline *l, dpl_text *why)
 {
-    pass->batch++;
-    pass->images += (uint64_t)b->planned;
-    advance(r, pass, b, 0);
+    int rc = DPT_EXIT_DONE;
+
+    while (!rc && l->n) rc = collect(l, why);
+    return rc;
 }
 
-static int save_is_due(const dpt_run *r, const dpt_pass *pass)
+/* Hand in one optimizer step. Canceled, it leaves no trace, and a resumed run makes it again. wait:
+ * seconds that the host waited for the batch. */
+static int submit(pipeline *l, const dpl_batch *b, double wait, dpl_text *why)
 {
-    return r->opt->save_freq && !dpt_interrupt_signal() &&
-           (uint64_t)r->progress.step % r->opt->save_freq == 0 &&
-           pass->batch < pass->batches; /* a signal and the end of the epoch save anyway */
+    const dpt_run *r = l->run;
+    const dpt_options *o = r->opt;
+    dpt_team_part part[MAX_DEVICES];
+    const flight f = { b->first, b->planned, learning_rate(r, b), wait };
+    const dpt_team_step s = { .part = part,
+                              .sgd = { f.lr, o->momentum, o->weight_decay, o->nesterov,
+                                       r->progress.step + l->n == 0 },
+                              .planned = b->planned,
+                              .stop = r->world > 1 && dpt_interrupt_signal() };
+    int err;
+
+    dpt_loop_parts(b, part);
+    err = dpt_team_submit(r->team, &s, why);
+    if (err == DPL_ECANCELED && r->world == 1) return DPT_EXIT_DONE; /* the signal ends the loop */
+    if (err) return dpt_exit_of(err);
+    l->step[(l->oldest + l->n++) % MAX_DEPTH] = f;
+    return DPT_EXIT_DONE;
+}
+
+/* A batch without a picture is no step when this process has all of it. Else the others may have some
+ * of theirs: every process makes every step. */
+static int take(pipeline *l, const dpl_batch *b, double wait, dpl_text *why)
+{
+    const flight f = { .first = b->first, .planned = b->planned };
+    int rc;
+
+    if (b->n || l->run->world > 1) return submit(l, b, wait, why);
+    rc = drain(l, why); /* batches are counted in order */
+    if (!rc) skip(l->run, l->pass, &f);
+    return rc;
+}
+
+/* When the steps under way are done. A stop and the end of the epoch save anyway. */
+static int save_is_due(const pipeline *l)
+{
+    const dpt_run *r = l->run;
+    const uint64_t steps = (uint64_t)(r->progress.step + l->n);
+
+    return r->opt->save_freq && !dpt_loop_stopping(r) && steps % r->opt->save_freq == 0 &&
+           l->pass->batch + (uint64_t)l->n < l->pass->batches;
+}
+
+/* With the steps under way. */
+static int steps_submitted(const pipeline *l)
+{
+    const dpt_run *r = l->run;
+
+    return r->opt->steps && (uint64_t)(r->progress.step + l->n) >= r->opt->steps;
+}
+
+/* One turn: the next batch into the pipeline, and out of it what has to be done before the one after
+ * that. *end: nothing more is to come. */
+static int turn(pipeline *l, int *end, dpl_text *why)
+{
+    dpt_run *r = l->run;
+    void *const *streams = dpt_team_streams(r->team);
+    const int64_t t0 = dpl_now_ns();
+    dpl_batch b;
+    int rc, err;
+
+    if (!l->n) l->mark = t0;
+    err = dpt_loop_next(r, r->train, streams, &b, l->pass);
+    if (err == DPL_EOF || err == DPL_ECANCELED) {
+        *end = 1;
+        return DPT_EXIT_DONE;
+    }
+    if (err) {
+        rc = drain(l, why);
+        return rc ? rc : dpt_loop_data_error(r, r->train, err, why);
+    }
+    rc = take(l, &b, (double)(dpl_now_ns() - t0) / 1e9, why);
+    dpl_release(r->train, &b, streams);
+    dpt_loop_name_bad(r, r->train, &r->named_train);
+    while (!rc && l->n >= dpt_team_depth(r->team)) rc = collect(l, why);
+    if (!rc && (save_is_due(l) || steps_submitted(l))) rc = drain(l, why);
+    if (!rc && !l->n && save_is_due(l)) rc = dpt_run_save(r, why);
+    return rc;
 }
 
 static void end_epoch(dpt_run *r)
@@ -160,27 +272,14 @@ static void end_epoch(dpt_run *r)
 
 int dpt_loop_train(dpt_run *r, dpt_pass *pass, dpl_text *why)
 {
-    int rc = DPT_EXIT_DONE;
+    pipeline l = { .run = r, .pass = pass };
+    int rc = DPT_EXIT_DONE, end = 0;
 
+    assert(dpt_team_depth(r->team) <= MAX_DEPTH);
     dpt_report_begin(r->report, pass);
-    while (!rc && !dpt_interrupt_signal() && !dpt_loop_steps_done(r)) {
-        const int64_t t0 = dpl_now_ns();
-        dpl_batch b;
-        const int err = dpt_loop_next(r, r->train, NULL, &b, pass);
-
-        if (err == DPL_EOF || err == DPL_ECANCELED) break;
-        if (err) {
-            rc = dpt_loop_data_error(r, r->train, err, why);
-            break;
-        }
-        if (b.n)
-            rc = step(r, pass, &b, t0, dpl_now_ns(), why);
-        else
-            skip(r, pass, &b);
-        dpl_release(r->train, &b, NULL);
-        dpt_loop_name_bad(r, r->train, &r->named_train);
-        if (!rc && save_is_due(r, pass)) rc = dpt_run_save(r, why);
-    }
+    while (!rc && !end && !dpt_loop_stopping(r) && !dpt_loop_steps_done(r))
+        rc = turn(&l, &end, why);
+    if (!rc) rc = drain(&l, why);
     if (!rc && pass->batch == pass->batches) end_epoch(r);
     dpt_report_wipe(r->report);
     return rc;

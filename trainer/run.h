@@ -39,11 +39,14 @@ typedef struct dpt_run {
     /* processes that share the run */
     int rank, world;     /* of this one; world 1 = alone */
     int local_rank;      /* among those of this machine */
+    int stopping;        /* 1 = all agreed to stop: some process got a signal */
     const char *address; /* "host:port" where they meet, or NULL */
 
     /* data */
     char *train_path, *val_path; /* NULL = none */
-    int subsets;                 /* 1 = both are parts of one folder (--val-split) */
+    int listed;                  /* 1 = these are lists, not folders */
+    int subsets;                 /* 1 = both are parts of one folder or list (--val-split) */
+    const char *val_index;       /* index file of val_path, or NULL */
     dpl_loader *train, *val;
     dpl_info train_info, val_info;
     uint64_t named_train, named_val; /* entries of the bad lists already named */

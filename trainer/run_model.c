@@ -155,6 +155,10 @@ static int save(dpt_run *r, const char *name, int with_state, dpl_text *why)
     char *recipe;
     int err;
 
+    if ((err = dpt_team_fetch(r->team, why))) {
+        dpl_text_prefix(why, "not saved");
+        return dpt_exit_of(err);
+    }
     fill_checkpoint(r, &c);
     if (!(recipe = dpt_runlog_options(r->cli)))
         return dpl_fail(why, DPT_EXIT_FAILED, "not saved: out of memory");
