@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fake CUDA runtime: GPUs, errors, failures on order, and memory. */
-#include "tests/fake/cuda/fake_cudart.h"
+/* The fake CUDA runtime: its lock, errors, failures on order, and the test's controls. */
+#include "tests/fake/cuda/fake_cudart_inside.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* From ThreadSanitizer's run time, where there is one. */
 void AnnotateIgnoreSyncBegin(const char *file, int line) __attribute__((weak));
 void AnnotateIgnoreSyncEnd(const char *file, int line) __attribute__((weak));
+void AnnotateIgnoreReadsBegin(const char *file, int line) __attribute__((weak));
+void AnnotateIgnoreReadsEnd(const char *file, int line) __attribute__((weak));
+void AnnotateIgnoreWritesBegin(const char *file, int line) __attribute__((weak));
+void AnnotateIgnoreWritesEnd(const char *file, int line) __attribute__((weak));
 void __tsan_acquire(void *at) __attribute__((weak));
 void __tsan_release(void *at) __attribute__((weak));
+void __tsan_read_range(void *p, unsigned long bytes) __attribute__((weak));
+void __tsan_write_range(void *p, unsigned long bytes) __attribute__((weak));
 
-typedef struct fake_block {
-    struct fake_block *next;
-    char *p;
-    size_t bytes;
-    fake_where where;
-} fake_block;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards everything below, and streams */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards everything of the fakes */
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
-static fake_block *blocks;
 static cudaError_t broken[FAKE_GPUS_MAX]; /* sticky errors */
 static struct {
     int count, at; /* fail when count reaches at; 0 = never */
@@ -39,14 +40,22 @@ _Thread_local int fake_in_host_function;
 
 void fake_lock(void)
 {
-    if (AnnotateIgnoreSyncBegin) AnnotateIgnoreSyncBegin(__FILE__, __LINE__);
+    if (AnnotateIgnoreSyncBegin) {
+        AnnotateIgnoreSyncBegin(__FILE__, __LINE__);
+        AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+        AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+    }
     pthread_mutex_lock(&lock);
 }
 
 void fake_unlock(void)
 {
     pthread_mutex_unlock(&lock);
-    if (AnnotateIgnoreSyncEnd) AnnotateIgnoreSyncEnd(__FILE__, __LINE__);
+    if (AnnotateIgnoreSyncEnd) {
+        AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+        AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+        AnnotateIgnoreSyncEnd(__FILE__, __LINE__);
+    }
 }
 
 void fake_wait(void)
@@ -54,9 +63,31 @@ void fake_wait(void)
     pthread_cond_wait(&change, &lock);
 }
 
+int fake_wait_until(int64_t end_ns)
+{
+    const struct timespec end = { .tv_sec = end_ns / 1000000000, .tv_nsec = end_ns % 1000000000 };
+
+    return pthread_cond_clockwait(&change, &lock, CLOCK_MONOTONIC, &end) == ETIMEDOUT;
+}
+
 void fake_wake(void)
 {
     pthread_cond_broadcast(&change);
+}
+
+int64_t fake_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+void fake_pass(long long ns)
+{
+    const struct timespec ts = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+
+    if (ns > 0) nanosleep(&ts, NULL);
 }
 
 void fake_release(void *at)
@@ -69,13 +100,41 @@ void fake_acquire(void *at)
     if (__tsan_acquire) __tsan_acquire(at);
 }
 
-void fake_die(const char *what)
+void fake_reads(const void *p, size_t bytes)
 {
-    fprintf(stderr, "fake CUDA: %s\n", what);
+    if (__tsan_read_range) __tsan_read_range((void *)(uintptr_t)p, bytes);
+}
+
+void fake_writes(void *p, size_t bytes)
+{
+    if (__tsan_write_range) __tsan_write_range(p, bytes);
+}
+
+void fake_die(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    fputs("fake CUDA: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
     abort();
 }
 
-/* --- GPUs and errors --- */
+void fake_fault(fake_faults *f, const char *format, ...)
+{
+    char text[sizeof f->first];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (!f->n++) memcpy(f->first, text, sizeof text);
+    fprintf(stderr, "fake CUDA: %s\n", text);
+}
+
+/* --- errors --- */
 
 cudaError_t fake_return(cudaError_t e)
 {
@@ -98,31 +157,16 @@ void fake_break(int gpu, cudaError_t e)
     fake_release(&broken[gpu]); /* it does nothing any more: who sees the error sees all it did */
     fake_lock();
     if (broken[gpu] == cudaSuccess) broken[gpu] = e;
+    fake_wake();
     fake_unlock();
-}
-
-static cudaError_t no_driver(void)
-{
-    const char *driver = getenv("FAKE_CUDA_DRIVER");
-
-    if (!driver || !*driver) return cudaSuccess;
-    return strcmp(driver, "stub") ? cudaErrorInsufficientDriver : cudaErrorStubLibrary;
-}
-
-static int gpus(void)
-{
-    const char *n = getenv("FAKE_CUDA_DEVICES");
-    const int count = n && *n ? atoi(n) : 1;
-
-    return count > FAKE_GPUS_MAX ? FAKE_GPUS_MAX : count;
 }
 
 cudaError_t fake_begin(int gpu)
 {
-    cudaError_t e = no_driver();
+    cudaError_t e = fake_driver();
 
     if (e == cudaSuccess && fake_in_host_function) e = cudaErrorNotPermitted;
-    if (e == cudaSuccess && gpu >= gpus()) e = cudaErrorNoDevice;
+    if (e == cudaSuccess && gpu >= fake_gpus()) e = cudaErrorNoDevice;
     if (e != cudaSuccess) return e;
     fake_lock();
     e = broken[gpu];
@@ -131,28 +175,19 @@ cudaError_t fake_begin(int gpu)
     return e;
 }
 
-cudaError_t cudaGetDeviceCount(int *count)
-{
-    const cudaError_t e = no_driver();
-
-    if (e != cudaSuccess) return fake_return(e); /* as the real one: *count stays as it was */
-    *count = gpus();
-    return fake_return(*count ? cudaSuccess : cudaErrorNoDevice);
-}
-
 cudaError_t cudaSetDevice(int gpu)
 {
-    const cudaError_t e = no_driver();
+    const cudaError_t e = fake_driver();
 
     if (e != cudaSuccess) return fake_return(e);
-    if (gpu < 0 || gpu >= gpus()) return fake_return(cudaErrorInvalidDevice);
+    if (gpu < 0 || gpu >= fake_gpus()) return fake_return(cudaErrorInvalidDevice);
     current = gpu;
     return fake_return(fake_begin(gpu));
 }
 
 cudaError_t cudaGetDevice(int *gpu)
 {
-    const cudaError_t e = no_driver();
+    const cudaError_t e = fake_driver();
 
     if (e == cudaSuccess) *gpu = current;
     return fake_return(e);
@@ -166,22 +201,50 @@ cudaError_t cudaGetLastError(void)
     return e;
 }
 
+cudaError_t cudaPeekAtLastError(void)
+{
+    return last;
+}
+
+/* The ones that tests can meet; the words are the real runtime's. */
+static const struct {
+    cudaError_t e;
+    const char *name, *text;
+} errors[] = {
+    { cudaSuccess, "cudaSuccess", "no error" },
+    { cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument" },
+    { cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory" },
+    { cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error" },
+    { cudaErrorStubLibrary, "cudaErrorStubLibrary", "CUDA driver is a stub library" },
+    { cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
+      "CUDA driver version is insufficient for CUDA runtime version" },
+    { cudaErrorDevicesUnavailable, "cudaErrorDevicesUnavailable",
+      "CUDA-capable device(s) is/are busy or unavailable" },
+    { cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected" },
+    { cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal" },
+    { cudaErrorECCUncorrectable, "cudaErrorECCUncorrectable",
+      "uncorrectable ECC error encountered" },
+    { cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle" },
+    { cudaErrorNotReady, "cudaErrorNotReady", "device not ready" },
+    { cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
+      "an illegal memory access was encountered" },
+    { cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure" },
+    { cudaErrorNotPermitted, "cudaErrorNotPermitted", "operation not permitted" },
+    { cudaErrorUnknown, "cudaErrorUnknown", "unknown error" },
+};
+
 const char *cudaGetErrorString(cudaError_t e)
 {
-    switch (e) {
-    case cudaSuccess: return "no error";
-    case cudaErrorMemoryAllocation: return "out of memory";
-    case cudaErrorInvalidDevice: return "invalid device ordinal";
-    case cudaErrorStubLibrary: return "CUDA driver is a stub library";
-    case cudaErrorInsufficientDriver:
-        return "CUDA driver version is insufficient for CUDA runtime version";
-    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
-    case cudaErrorDevicesUnavailable: return "CUDA-capable device(s) is/are busy or unavailable";
-    case cudaErrorInvalidResourceHandle: return "invalid resource handle";
-    case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
-    case cudaErrorLaunchFailure: return "unspecified launch failure";
-    default: return "fake error";
-    }
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (errors[i].e == e) return errors[i].text;
+    return "unrecognized error code";
+}
+
+const char *cudaGetErrorName(cudaError_t e)
+{
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (errors[i].e == e) return errors[i].name;
+    return "unrecognized error code";
 }
 
 /* --- failures on order --- */
@@ -221,8 +284,10 @@ static void control_reset(void)
     fake_lock();
     memset(broken, 0, sizeof broken);
     for (int i = 0; i < FAKE_CALLS; i++) calls[i].at = 0;
+    fake_order_reset();
+    fake_streams_reset();
+    fake_wake();
     fake_unlock();
-    fake_streams_hold(0);
     last = cudaSuccess;
 }
 
@@ -251,102 +316,37 @@ static int control_last(void)
     return (int)last;
 }
 
-__attribute__((visibility("default"))) const fake_cuda *fake_cuda_controls(void);
+static void control_lose(int gpu, int e)
+{
+    fake_break(gpu, (cudaError_t)e);
+}
+
+static void control_stream_uses(void *stream, const void *p, size_t bytes, int write,
+                                const char *what)
+{
+    fake_stream_uses(stream, p, bytes, write, what);
+}
+
+const fake_cuda *fake_cuda_controls(void);
 
 const fake_cuda *fake_cuda_controls(void)
 {
     static const fake_cuda controls = {
-        control_inject, control_reset, fake_streams_copy_time, fake_streams_hold,
-        control_count,  control_alive, control_last,
+        .inject = control_inject,
+        .reset = control_reset,
+        .copy_time = fake_streams_copy_time,
+        .hold = fake_streams_hold,
+        .count = control_count,
+        .alive = control_alive,
+        .last = control_last,
+        .kernel_time = fake_streams_kernel_time,
+        .stick = fake_streams_stick,
+        .lose = control_lose,
+        .stream_uses = control_stream_uses,
+        .host_uses = fake_host_uses,
+        .faults = fake_order_faults,
+        .fault = fake_order_fault,
     };
 
     return &controls;
-}
-
-/* --- memory --- */
-
-/* Fresh memory is 0xA5, given back it becomes 0xDD: who reads too early or too late sees that. */
-static cudaError_t memory_get(void **p, size_t bytes, fake_where where, fake_cuda_call call)
-{
-    fake_block *b;
-    int sticky;
-    cudaError_t e = fake_begin(current);
-
-    if (e == cudaSuccess) e = fake_injected(call, &sticky);
-    if (e != cudaSuccess) return fake_return(e);
-    if (!(b = calloc(1, sizeof *b)) || posix_memalign((void **)&b->p, 256, bytes ? bytes : 1)) {
-        free(b);
-        return fake_return(cudaErrorMemoryAllocation);
-    }
-    memset(b->p, 0xA5, bytes);
-    b->bytes = bytes;
-    b->where = where;
-    *p = b->p;
-    fake_lock();
-    b->next = blocks;
-    blocks = b;
-    alive++;
-    fake_unlock();
-    return cudaSuccess;
-}
-
-static cudaError_t memory_put(void *p, fake_where where)
-{
-    cudaError_t e = fake_begin(current);
-    fake_block *b = NULL;
-
-    if (!p) return fake_return(e);
-    fake_lock();
-    for (fake_block **at = &blocks; *at; at = &(*at)->next) {
-        if ((*at)->p != p || (*at)->where != where) continue;
-        b = *at;
-        *at = b->next;
-        alive--;
-        break;
-    }
-    if (b && fake_is_in_use(b->p, b->bytes)) fake_die("memory is freed that queued work uses");
-    fake_unlock();
-    if (!b) return fake_return(cudaErrorInvalidValue);
-    memset(b->p, 0xDD, b->bytes);
-    free(b->p);
-    free(b);
-    return fake_return(e);
-}
-
-cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags)
-{
-    if (flags & ~(unsigned)(cudaHostAllocPortable | cudaHostAllocMapped)) {
-        return fake_return(cudaErrorInvalidValue);
-    }
-    return memory_get(p, bytes, FAKE_PINNED, FAKE_HOST_ALLOC);
-}
-
-cudaError_t cudaFreeHost(void *p)
-{
-    return memory_put(p, FAKE_PINNED);
-}
-
-cudaError_t cudaMalloc(void **p, size_t bytes)
-{
-    return memory_get(p, bytes, FAKE_DEVICE, FAKE_ALLOC);
-}
-
-cudaError_t cudaFree(void *p)
-{
-    return memory_put(p, FAKE_DEVICE);
-}
-
-fake_where fake_find(const void *p, size_t bytes)
-{
-    const char *at = p;
-    fake_where where = FAKE_PAGEABLE;
-
-    fake_lock();
-    for (const fake_block *b = blocks; b; b = b->next) {
-        if (at < b->p || at >= b->p + b->bytes) continue;
-        where = bytes <= b->bytes - (size_t)(at - b->p) ? b->where : FAKE_OUTSIDE;
-        break;
-    }
-    fake_unlock();
-    return where;
 }

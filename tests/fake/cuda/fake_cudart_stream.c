@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fake CUDA runtime: streams, events and copies. The order told to ThreadSanitizer is CUDA's:
+/* The fake CUDA runtime: streams and what is queued on them. The order told to ThreadSanitizer is CUDA's:
  *   what the host did before a call is seen by the work it queued;
  *   work of one stream is in order;
  *   a record makes what its stream did before visible to who waits for that record, host or stream.
  * Nothing else is an edge: not the queue's lock, not the end of a copy, not a later record. */
-#include "tests/fake/cuda/fake_cudart.h"
+#include "tests/fake/cuda/fake_cudart_inside.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-/* One record of an event: its address is where the edge is. Counted: the event, the queued record
- * and each queued wait hold it. */
-typedef struct fake_mark {
-    int refs, passed;
-} fake_mark;
 
 typedef enum fake_kind {
     OP_COPY,
     OP_SET,
     OP_HOST,
     OP_KERNEL,
+    OP_WORK,
     OP_RECORD,
     OP_WAIT,
     OP_STOP
@@ -30,43 +24,53 @@ typedef enum fake_kind {
 typedef struct fake_op {
     struct fake_op *next;
     fake_kind kind;
+    const char *what;
     void *dst;
     const void *src;
     void *staged; /* pageable source: the copy that was made at the call */
     size_t bytes;
-    int value;           /* memset's */
-    void (*run)(void *); /* host function or kernel */
+    int inside; /* a copy that does not leave its GPU */
+    int value;  /* memset's */
+    void (*run)(void *);
     void (*drop)(void *);
     void *arg;
     fake_mark *mark;
     cudaError_t breaks; /* the GPU fails when this runs */
+    int64_t queued_ns;
 } fake_op;
 
-/* The names behind cudaStream_t and cudaEvent_t are the real header's. */
+/* The name behind cudaStream_t is the real header's. */
 struct CUstream_st {
     struct CUstream_st *next; /* of all streams */
-    int gpu;
+    int gpu, actor, stuck;
+    int orphan;            /* destroyed while work was queued: the thread ends it */
     fake_op *head, **tail; /* the head stays in the queue while it runs */
+    int64_t now_ns;        /* modelled time; its thread's */
+    fake_clock clock;      /* what its next work comes after */
     pthread_t thread;
 };
-struct CUevent_st {
-    int gpu;
-    fake_mark *mark; /* NULL = never recorded */
-};
 
+enum { PATIENCE_S = 60 };
+static const long long latency_ns_0 = 8000;
+static const double rate_0 = 25e9;
+
+/* Guarded by the lock. */
 static cudaStream_t streams;
 static int held;
 static long long latency_ns = 8000;
 static double bytes_per_s = 25e9;
+static long long kernel_ns[FAKE_GPUS_MAX];
 
-/* --- marks; the lock is held --- */
+/* --- marks --- */
 
-static void mark_put(fake_mark *m)
+void fake_mark_put(fake_mark *m)
 {
-    if (m && !--m->refs) free(m);
+    if (!m || --m->refs) return;
+    fake_clock_end(&m->clock);
+    free(m);
 }
 
-static fake_mark *mark_get(fake_mark *m)
+fake_mark *fake_mark_get(fake_mark *m)
 {
     m->refs++;
     return m;
@@ -74,63 +78,98 @@ static fake_mark *mark_get(fake_mark *m)
 
 /* --- the thread of a stream --- */
 
-static void pass_time(size_t bytes)
+static long long modelled(cudaStream_t s, const fake_op *op)
 {
-    const long long ns = latency_ns + (long long)((double)bytes * 1e9 / bytes_per_s);
-    const struct timespec ts = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+    long long ns = 0;
+    fake_gpu g;
 
-    nanosleep(&ts, NULL);
+    fake_lock();
+    if (op->kind == OP_COPY)
+        ns = latency_ns + (op->inside ? 0 : (long long)((double)op->bytes * 1e9 / bytes_per_s));
+    if (op->kind == OP_KERNEL) ns = kernel_ns[s->gpu];
+    fake_unlock();
+    if (op->kind == OP_KERNEL && !ns && fake_gpu_get(s->gpu, &g)) ns = g.kernel_ns;
+    return ns;
 }
 
-/* Time passes first: who changes the source too early changes what arrives. */
-static void run_op(cudaStream_t s, fake_op *op)
+/* Time passes first: who changes the source too early changes what arrives. @return its modelled time */
+static long long run_op(cudaStream_t s, fake_op *op)
 {
+    const long long ns = modelled(s, op);
+    int64_t start;
+
     if (op->breaks != cudaSuccess) fake_break(s->gpu, op->breaks);
-    if (fake_begin(s->gpu) != cudaSuccess) return; /* a failed GPU does nothing any more */
+    if (fake_begin(s->gpu) != cudaSuccess) return 0; /* a failed GPU does nothing any more */
+    fake_pass(ns);
+    start = fake_now();
     if (op->kind == OP_COPY) {
-        pass_time(op->bytes);
         memcpy(op->dst, op->staged ? op->staged : op->src, op->bytes);
     } else if (op->kind == OP_SET) {
         memset(op->dst, op->value, op->bytes);
-    } else if (op->kind == OP_KERNEL) {
-        fake_in_host_function = 1; /* a kernel cannot call CUDA either */
-        op->run(op->arg);
-        fake_in_host_function = 0;
-    } else if (op->kind == OP_HOST) {
-        fake_in_host_function = 1;
+    } else if (op->run) {
+        fake_in_host_function = 1; /* kernels cannot call CUDA either */
         op->run(op->arg);
         fake_in_host_function = 0;
     }
+    return ns || !op->run ? ns : fake_now() - start;
+}
+
+/* The next operation that may run; the lock is held. */
+static fake_op *await_op(cudaStream_t s)
+{
+    for (;;) {
+        fake_op *op = s->head;
+
+        if (op && op->kind == OP_STOP) return op;
+        if (op && !held && !s->stuck && (op->kind != OP_WAIT || op->mark->passed)) return op;
+        fake_wait();
+    }
+}
+
+static void end_stream(cudaStream_t s)
+{
+    for (cudaStream_t *at = &streams; *at; at = &(*at)->next) {
+        if (*at != s) continue;
+        *at = s->next;
+        break;
+    }
+    fake_clock_end(&s->clock);
+    free(s);
 }
 
 static void *stream_main(void *arg)
 {
     cudaStream_t s = arg;
     fake_kind kind;
+    int orphan;
 
     do {
         fake_op *op;
 
         fake_lock();
-        while (!(op = s->head) || (held && op->kind != OP_STOP) ||
-               (op->kind == OP_WAIT && !op->mark->passed)) {
-            fake_wait();
-        }
+        op = await_op(s);
+        if (op->queued_ns > s->now_ns) s->now_ns = op->queued_ns;
+        if (op->kind == OP_WAIT && op->mark->at_ns > s->now_ns) s->now_ns = op->mark->at_ns;
         fake_unlock();
         fake_acquire(op);
         if (op->kind == OP_WAIT) fake_acquire(op->mark);
-        run_op(s, op);
+        s->now_ns += run_op(s, op);
         if (op->kind == OP_RECORD) fake_release(op->mark);
         kind = op->kind;
         if (op->drop) op->drop(op->arg); /* also when the GPU has failed and nothing ran */
-        free(op->staged);
         fake_lock();
-        if (kind == OP_RECORD) op->mark->passed = 1;
-        mark_put(op->mark);
+        if (kind == OP_RECORD) {
+            op->mark->passed = 1;
+            op->mark->at_ns = s->now_ns;
+        }
+        fake_mark_put(op->mark);
         if (!(s->head = op->next)) s->tail = &s->head;
+        free(op->staged);
+        free(op);
+        orphan = s->orphan;
+        if (kind == OP_STOP && orphan) end_stream(s);
         fake_wake();
         fake_unlock();
-        free(op);
     } while (kind != OP_STOP);
     return NULL;
 }
@@ -143,8 +182,16 @@ static cudaError_t push(cudaStream_t s, fake_op what)
 
     if (!op) fake_die("no memory for an operation");
     *op = what;
+    op->queued_ns = fake_now();
     fake_release(op);
     fake_lock();
+    fake_clock_join(&s->clock, &fake_host_clock);
+    fake_clock_tick(&s->clock, s->actor);
+    if (op->kind == OP_RECORD) fake_clock_join(&op->mark->clock, &s->clock);
+    if (op->kind == OP_WAIT) fake_clock_join(&s->clock, &op->mark->clock);
+    if (op->src && !op->staged)
+        fake_access_now(s->actor, &s->clock, op->src, op->bytes, 0, op->what);
+    if (op->dst) fake_access_now(s->actor, &s->clock, op->dst, op->bytes, 1, op->what);
     *s->tail = op;
     s->tail = &op->next;
     fake_wake();
@@ -153,7 +200,7 @@ static cudaError_t push(cudaStream_t s, fake_op what)
 }
 
 /* Legacy and per-thread default streams order more than a program may rely on here. */
-static cudaError_t begin_on(cudaStream_t s)
+cudaError_t fake_begin_on(cudaStream_t s)
 {
     if (!s || s == cudaStreamLegacy || s == cudaStreamPerThread)
         fake_die("a default stream is used");
@@ -176,10 +223,41 @@ int fake_is_in_use(const void *p, size_t bytes)
     return 0;
 }
 
+void fake_stream_uses(cudaStream_t s, const void *p, size_t bytes, int write, const char *what)
+{
+    fake_lock();
+    fake_access_now(s->actor, &s->clock, p, bytes, write, what);
+    fake_unlock();
+}
+
+int fake_stream_gpu(cudaStream_t s)
+{
+    return s->gpu;
+}
+
+/* --- a test's controls --- */
+
+void fake_streams_reset(void)
+{
+    held = 0;
+    latency_ns = latency_ns_0;
+    bytes_per_s = rate_0;
+    memset(kernel_ns, 0, sizeof kernel_ns);
+    for (cudaStream_t s = streams; s; s = s->next) s->stuck = 0;
+}
+
 void fake_streams_hold(int on)
 {
     fake_lock();
     held = on;
+    fake_wake();
+    fake_unlock();
+}
+
+void fake_streams_stick(void *stream, int on)
+{
+    fake_lock();
+    ((cudaStream_t)stream)->stuck = on;
     fake_wake();
     fake_unlock();
 }
@@ -192,20 +270,34 @@ void fake_streams_copy_time(long long ns, double rate)
     fake_unlock();
 }
 
-/* Wait for a mark, and see what came before it. */
-static void mark_wait(fake_mark *m)
+void fake_streams_kernel_time(int gpu, long long ns)
 {
     fake_lock();
-    while (!m->passed) fake_wait();
-    fake_unlock();
-    fake_acquire(m);
-    fake_lock();
-    mark_put(m);
+    for (int i = 0; i < FAKE_GPUS_MAX; i++)
+        if (gpu < 0 || gpu == i) kernel_ns[i] = ns;
     fake_unlock();
 }
 
-/* A new mark at the end of s, with one more holder than the queue. */
-static fake_mark *mark_push(cudaStream_t s)
+/* --- waiting --- */
+
+void fake_mark_wait(fake_mark *m)
+{
+    const int64_t end = fake_now() + PATIENCE_S * 1000000000LL;
+
+    fake_lock();
+    while (!m->passed)
+        if (fake_wait_until(end) && !m->passed)
+            fake_die("the host has waited %d s for a stream that does not come forward",
+                     PATIENCE_S);
+    fake_unlock();
+    fake_acquire(m);
+    fake_lock();
+    fake_clock_join(&fake_host_clock, &m->clock);
+    fake_mark_put(m);
+    fake_unlock();
+}
+
+fake_mark *fake_mark_push(cudaStream_t s)
 {
     fake_mark *m = calloc(1, sizeof *m);
 
@@ -213,6 +305,36 @@ static fake_mark *mark_push(cudaStream_t s)
     m->refs = 2;
     push(s, (fake_op){ .kind = OP_RECORD, .mark = m });
     return m;
+}
+
+void fake_mark_await(cudaStream_t s, fake_mark *m)
+{
+    push(s, (fake_op){ .kind = OP_WAIT, .mark = m });
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t s)
+{
+    const cudaError_t e = fake_begin_on(s);
+
+    if (e != cudaSuccess) return fake_return(e);
+    fake_mark_wait(fake_mark_push(s));
+    return fake_return(fake_begin(s->gpu));
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t s)
+{
+    const cudaError_t e = fake_begin_on(s);
+    fake_mark *m;
+    int idle;
+
+    if (e != cudaSuccess) return fake_return(e);
+    fake_lock();
+    idle = !s->head;
+    fake_unlock();
+    if (!idle) return fake_return(cudaErrorNotReady);
+    m = fake_mark_push(s); /* what was queued is over: this one comes at once */
+    fake_mark_wait(m);
+    return fake_return(fake_begin(s->gpu));
 }
 
 /* --- streams --- */
@@ -229,6 +351,9 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
     if (!(s = calloc(1, sizeof *s))) return fake_return(cudaErrorMemoryAllocation);
     s->gpu = fake_current();
     s->tail = &s->head;
+    fake_lock();
+    s->actor = fake_actor();
+    fake_unlock();
     if (pthread_create(&s->thread, NULL, stream_main, s)) fake_die("no thread for a stream");
     fake_lock();
     s->next = streams;
@@ -239,181 +364,117 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
     return cudaSuccess;
 }
 
-/* Returns while work is queued on the real one; here that work is finished first. */
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority)
+{
+    (void)priority; /* any number is taken, and brought into the range */
+    return cudaStreamCreateWithFlags(out, flags);
+}
+
+/* Returns at once, as the real one: what is still queued runs on. */
 cudaError_t cudaStreamDestroy(cudaStream_t s)
 {
-    const cudaError_t e = begin_on(s);
+    const cudaError_t e = fake_begin_on(s);
+    const pthread_t thread = s->thread;
+    int idle;
 
-    push(s, (fake_op){ .kind = OP_STOP });
-    pthread_join(s->thread, NULL);
     fake_lock();
-    for (cudaStream_t *at = &streams; *at; at = &(*at)->next) {
-        if (*at != s) continue;
-        *at = s->next;
-        break;
-    }
+    idle = !s->head;
+    s->orphan = !idle;
     fake_unlock();
+    push(s, (fake_op){ .kind = OP_STOP }); /* an orphan is gone after this */
     fake_count_alive(-1);
-    free(s);
+    if (!idle) {
+        pthread_detach(thread);
+        return fake_return(e);
+    }
+    pthread_join(thread, NULL);
+    fake_lock();
+    end_stream(s);
+    fake_unlock();
     return fake_return(e);
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t s)
-{
-    const cudaError_t e = begin_on(s);
+/* --- work --- */
 
-    if (e != cudaSuccess) return fake_return(e);
-    mark_wait(mark_push(s));
-    return fake_return(fake_begin(s->gpu));
+/* @return 1 when the call is to end now, with *e; else op.breaks is set */
+static int injected(fake_cuda_call call, fake_op *op, cudaError_t *e)
+{
+    int sticky;
+
+    *e = fake_injected(call, &sticky);
+    if (sticky) op->breaks = *e;
+    return *e != cudaSuccess && !sticky;
+}
+
+static int may_copy(enum cudaMemcpyKind kind, fake_where to, fake_where from)
+{
+    switch (kind) {
+    case cudaMemcpyHostToDevice: return to == FAKE_DEVICE && from <= FAKE_PINNED;
+    case cudaMemcpyDeviceToHost: return from == FAKE_DEVICE && to <= FAKE_PINNED;
+    case cudaMemcpyDeviceToDevice: return from == FAKE_DEVICE && to == FAKE_DEVICE;
+    case cudaMemcpyHostToHost: return from <= FAKE_PINNED && to <= FAKE_PINNED;
+    case cudaMemcpyDefault: return from != FAKE_OUTSIDE && to != FAKE_OUTSIDE;
+    }
+    return 0;
 }
 
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t s)
 {
     const fake_where to = fake_find(dst, bytes), from = fake_find(src, bytes);
-    fake_op op = { .kind = OP_COPY, .dst = dst, .src = src, .bytes = bytes };
-    cudaError_t e = begin_on(s), injected;
-    int sticky, good = 0;
+    fake_op op = { .kind = OP_COPY, .what = "copy", .dst = dst, .src = src, .bytes = bytes };
+    cudaError_t e = fake_begin_on(s);
 
-    if (e != cudaSuccess) return fake_return(e);
-    injected = fake_injected(FAKE_COPY, &sticky);
-    if (injected != cudaSuccess && !sticky) return fake_return(injected);
-    op.breaks = injected;
-    if (kind == cudaMemcpyHostToDevice) good = to == FAKE_DEVICE && from <= FAKE_PINNED;
-    if (kind == cudaMemcpyDeviceToDevice) good = from == FAKE_DEVICE && to == FAKE_DEVICE;
-    if (kind == cudaMemcpyDeviceToHost) good = from == FAKE_DEVICE && to <= FAKE_PINNED;
-    if (!good) return fake_return(cudaErrorInvalidValue);
-    if (from ==
-        FAKE_PAGEABLE) { /* read at the call: the source is free again, nothing is waited for */
-        if (!(op.staged = malloc(bytes))) fake_die("no memory for a pageable copy");
+    if (e != cudaSuccess || injected(FAKE_COPY, &op, &e)) return fake_return(e);
+    if (!may_copy(kind, to, from)) return fake_return(cudaErrorInvalidValue);
+    op.inside = to == FAKE_DEVICE && from == FAKE_DEVICE;
+    if (to == FAKE_DEVICE && from <= FAKE_PINNED) op.what = "copy to device";
+    if (from == FAKE_DEVICE && to <= FAKE_PINNED) op.what = "copy to host";
+    if (from == FAKE_PAGEABLE) { /* read at the call: the source is free again */
+        if (!(op.staged = malloc(bytes ? bytes : 1))) fake_die("no memory for a pageable copy");
         memcpy(op.staged, src, bytes);
     }
     push(s, op);
-    return to == FAKE_PAGEABLE ? cudaStreamSynchronize(s)
-                               : cudaSuccess; /* the whole copy is done */
+    return to == FAKE_PAGEABLE ? cudaStreamSynchronize(s) : cudaSuccess; /* wholly done */
 }
 
 cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t s)
 {
-    cudaError_t e = begin_on(s), injected;
-    int sticky;
+    fake_op op = { .kind = OP_SET, .what = "memset", .dst = dst, .value = value, .bytes = bytes };
+    cudaError_t e = fake_begin_on(s);
 
-    if (e != cudaSuccess) return fake_return(e);
-    injected = fake_injected(FAKE_COPY, &sticky);
-    if (injected != cudaSuccess && !sticky) return fake_return(injected);
+    if (e != cudaSuccess || injected(FAKE_SET, &op, &e)) return fake_return(e);
     if (fake_find(dst, bytes) != FAKE_DEVICE) return fake_return(cudaErrorInvalidValue);
-    return push(
-        s, (fake_op){
-               .kind = OP_SET, .dst = dst, .value = value, .bytes = bytes, .breaks = injected });
+    return push(s, op);
 }
 
 cudaError_t fake_kernel(cudaStream_t s, void (*run)(void *), void (*drop)(void *), void *arg)
 {
-    cudaError_t e = begin_on(s), injected = cudaSuccess;
-    int sticky = 0;
+    fake_op op = { .kind = OP_KERNEL, .what = "kernel", .run = run, .drop = drop, .arg = arg };
+    cudaError_t e = fake_begin_on(s);
 
-    if (e == cudaSuccess) {
-        injected = fake_injected(FAKE_LAUNCH, &sticky);
-        if (!sticky) e = injected;
-    }
-    if (e != cudaSuccess) {
-        if (drop) drop(arg);
-        return fake_return(e);
-    }
-    return push(
-        s,
-        (fake_op){ .kind = OP_KERNEL, .run = run, .drop = drop, .arg = arg, .breaks = injected });
+    if (e == cudaSuccess && !injected(FAKE_LAUNCH, &op, &e)) return push(s, op);
+    if (drop) drop(arg);
+    return fake_return(e);
+}
+
+cudaError_t fake_work(cudaStream_t s, void (*run)(void *), void (*drop)(void *), void *arg,
+                      const char *what)
+{
+    const cudaError_t e = fake_begin_on(s);
+
+    if (e == cudaSuccess)
+        return push(
+            s, (fake_op){ .kind = OP_WORK, .what = what, .run = run, .drop = drop, .arg = arg });
+    if (drop) drop(arg);
+    return fake_return(e);
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t fn, void *arg)
 {
-    cudaError_t e = begin_on(s), injected;
-    int sticky;
+    fake_op op = { .kind = OP_HOST, .what = "host function", .run = fn, .arg = arg };
+    cudaError_t e = fake_begin_on(s);
 
-    if (e != cudaSuccess) return fake_return(e);
-    injected = fake_injected(FAKE_LAUNCH, &sticky);
-    if (injected != cudaSuccess && !sticky) return fake_return(injected);
-    return push(s, (fake_op){ .kind = OP_HOST, .run = fn, .arg = arg, .breaks = injected });
-}
-
-/* --- events --- */
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
-{
-    int sticky;
-    cudaError_t e = fake_begin(fake_current());
-
-    if (e == cudaSuccess) e = fake_injected(FAKE_EVENT, &sticky);
-    if (e != cudaSuccess) return fake_return(e);
-    if (flags & ~(unsigned)(cudaEventBlockingSync | cudaEventDisableTiming))
-        return fake_return(cudaErrorInvalidValue);
-    if (!(*out = calloc(1, sizeof **out))) return fake_return(cudaErrorMemoryAllocation);
-    (*out)->gpu = fake_current();
-    fake_count_alive(1);
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t ev)
-{
-    fake_lock();
-    mark_put(ev->mark);
-    fake_unlock();
-    fake_count_alive(-1);
-    free(ev);
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t ev, cudaStream_t s)
-{
-    const cudaError_t e = begin_on(s);
-    fake_mark *m;
-
-    if (e != cudaSuccess) return fake_return(e);
-    if (ev->gpu != s->gpu) return fake_return(cudaErrorInvalidResourceHandle);
-    m = mark_push(s);
-    fake_lock();
-    mark_put(ev->mark);
-    ev->mark = m;
-    fake_unlock();
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t ev, unsigned flags)
-{
-    const cudaError_t e = begin_on(s);
-    fake_mark *m = NULL;
-
-    if (e != cudaSuccess) return fake_return(e);
-    if (flags) return fake_return(cudaErrorInvalidValue);
-    fake_lock();
-    if (ev->mark) m = mark_get(ev->mark);
-    fake_unlock();
-    return m ? push(s, (fake_op){ .kind = OP_WAIT, .mark = m }) : cudaSuccess;
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t ev)
-{
-    const cudaError_t e = fake_begin(ev->gpu);
-    int passed;
-
-    if (e != cudaSuccess) return fake_return(e);
-    fake_lock();
-    passed = !ev->mark || ev->mark->passed;
-    fake_unlock();
-    if (!passed) return fake_return(cudaErrorNotReady);
-    if (ev->mark) fake_acquire(ev->mark);
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t ev)
-{
-    const cudaError_t e = fake_begin(ev->gpu);
-    fake_mark *m = NULL;
-
-    if (e != cudaSuccess) return fake_return(e);
-    fake_lock();
-    if (ev->mark) m = mark_get(ev->mark);
-    fake_unlock();
-    if (m) mark_wait(m);
-    return fake_return(fake_begin(ev->gpu));
+    if (e != cudaSuccess || injected(FAKE_LAUNCH, &op, &e)) return fake_return(e);
+    return push(s, op);
 }
