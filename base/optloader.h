@@ -60,7 +60,7 @@
     { "list", 0, NULL, DPL_OPT_STRING, offsetof(TYPE, M.list), 0, 0, NULL, "FILE",                                         \
       "load the pictures of a text file, a line each: path, tab, label;\nDIR may be left out: relative paths begin in the folder of FILE", "Data", 0 }, \
     { "index", 0, NULL, DPL_OPT_STRING, offsetof(TYPE, M.index), 0, 0, NULL, "FILE",                                       \
-      "keep the listing of DIR in FILE, and use it as long as no folder changed [none]", NULL, 0 }
+      "keep the listing of the folder in FILE, and use it as long as no folder changed [none]", NULL, 0 }
 /* clang-format on */
 
 #endif

@@ -13,6 +13,11 @@
 
 /* clang-format off */
 static const dpl_opt table[] = {
+    DPL_SOURCE_OPT_ROWS(dpt_options, load),
+    { "val-list", 0, NULL, DPL_OPT_STRING, AT(val_list), 0, 0, NULL, "FILE",
+      "the same for the pictures of validation", NULL, 0 },
+    { "val-index", 0, NULL, DPL_OPT_STRING, AT(val_index), 0, 0, NULL, "FILE",
+      "keep the listing of DIR/val in FILE, where --index keeps that of DIR/train [none]", NULL, 0 },
     DPL_LOADER_OPT_ROWS(dpt_options, load),
     { "arch", 'a', "model", DPL_OPT_STRING, AT(arch), 0, 0, NULL, "NAME",
       "resnet18, 34, 50, 101 or 152, or tinynet [resnet18]", "Model", 1 },
@@ -155,6 +160,34 @@ int dpt_cli_progress(const char *text, double *seconds)
     return 0;
 }
 
+/* Names of files and folders, and which of them go together. */
+static int check_names(const dpt_options *o, dpl_text *why)
+{
+    const struct {
+        const char *name, *value;
+    } all[] = { { "output", o->output },    { "resume", o->resume },
+                { "list", o->load.list },   { "val-list", o->val_list },
+                { "index", o->load.index }, { "val-index", o->val_index } };
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].value && !*all[i].value)
+            return dpl_fail(why, DPT_EXIT_USAGE, "--%s: the name is empty; give a path",
+                            all[i].name);
+    if (o->val_list && !o->load.list && !o->evaluate)
+        return dpl_fail(why, DPT_EXIT_USAGE,
+                        "--val-list %s without --list: name the pictures to train on by a list too",
+                        o->val_list);
+    if (o->val_list && o->load.val_split > 0)
+        return dpl_fail(why, DPT_EXIT_USAGE,
+                        "--val-split %g with --val-list %s: the list names the pictures of "
+                        "validation already; leave one of the two out",
+                        o->load.val_split, o->val_list);
+    if ((o->load.list || o->val_list) && (o->load.index || o->val_index))
+        return dpl_fail(why, DPT_EXIT_USAGE, "--%s: only a folder is indexed, not a list",
+                        o->load.index ? "index" : "val-index");
+    return DPT_EXIT_DONE;
+}
+
 /* What needs neither files nor devices. */
 static int check_values(const dpt_cli *c, dpl_text *why)
 {
@@ -176,9 +209,6 @@ static int check_values(const dpt_cli *c, dpl_text *why)
                         "--resize %d with --size %d: the resized short side must not be smaller "
                         "than the crop",
                         o->resize, o->size);
-    if ((o->output && !*o->output) || (o->resume && !*o->resume))
-        return dpl_fail(why, DPT_EXIT_USAGE, "--%s: the name is empty; give a path",
-                        o->output && !*o->output ? "output" : "resume");
     if (o->evaluate && !o->resume)
         return dpl_fail(why, DPT_EXIT_USAGE,
                         "--evaluate: of which weights? Give --resume FILE.safetensors or --resume "
@@ -186,7 +216,7 @@ static int check_values(const dpt_cli *c, dpl_text *why)
     if (o->evaluate && o->output)
         return dpl_fail(why, DPT_EXIT_USAGE,
                         "--evaluate with --output: nothing is written when only evaluating");
-    return DPT_EXIT_DONE;
+    return check_names(o, why);
 }
 
 /* argv with the saved options of a resumed run before its own, so that argv wins. */
@@ -201,8 +231,10 @@ static char **join_argv(int argc, char **argv, char *const *saved, int n_saved)
     return all;
 }
 
-static int take_operand(dpt_cli *c, int argc, char **argv, int operand, dpl_text *why)
+/* may_lack: 1 = lists stand in for DIR, or the options of a resumed run may bring them. */
+static int take_operand(dpt_cli *c, int argc, char **argv, int operand, int may_lack, dpl_text *why)
 {
+    if (operand >= argc && may_lack) return DPT_EXIT_DONE;
     if (operand >= argc || !*argv[operand])
         return dpl_fail(why, DPT_EXIT_USAGE,
                         "no DIR given: name the folder of the pictures, as in `dptrain photos/` "
@@ -234,7 +266,8 @@ int dpt_cli_parse(dpt_cli *c, int argc, char **argv, char *const *saved, int n_s
     if (rc < 0) return dpt_exit_of(rc);
     if (c->opt.version) return DPT_EXIT_DONE;
     if ((rc = check_values(c, why)) || c->opt.print_config) return rc;
-    return take_operand(c, argc + n_saved, c->held, operand, why);
+    return take_operand(c, argc + n_saved, c->held, operand,
+                        c->opt.load.list || c->opt.val_list || (c->opt.resume && !saved), why);
 }
 
 void dpt_cli_fini(dpt_cli *c)

@@ -34,7 +34,8 @@ enum { DPT_COLOR_AUTO, DPT_COLOR_ALWAYS, DPT_COLOR_NEVER };
  *  the options of a resumed run. */
 typedef struct dpt_options {
     dpl_options load; /* the loader's rows; path, parts and sizes are set by dpt_setup */
-    const char *dir;
+    const char *dir;  /* NULL: lists only */
+    const char *val_list, *val_index; /* of training: load.list, load.index */
     const char *arch;
     int epochs;
     uint64_t steps; /* 0 = no limit */

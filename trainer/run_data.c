@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the pictures are: DIR/train and DIR/val, or parts of DIR; and the loaders over them. */
+/* Where the pictures are: DIR/train and DIR/val, parts of DIR, or lists; and the loaders over them. */
 #include "base/alloc.h"
 #include "base/files.h"
 #include "trainer/run.h"
@@ -71,6 +71,7 @@ static int find_layout(dpt_run *r, dpl_text *why)
     } else if (has_train && has_val) {
         r->train_path = train;
         r->val_path = val;
+        r->val_index = o->val_index;
         train = val = NULL;
     } else if (has_train && has_subfolder(train)) {
         rc = dpl_fail(why, DPT_EXIT_DATA,
@@ -81,9 +82,17 @@ static int find_layout(dpt_run *r, dpl_text *why)
             dpl_fail(why, DPT_EXIT_DATA, "%s: has val/ but no train/: nothing to train on", o->dir);
     } else if (has_val && has_subfolder(val)) {
         r->val_path = val;
+        r->val_index = o->val_index;
         val = NULL;
+    } else if (o->val_index) {
+        rc =
+            dpl_fail(why, DPT_EXIT_USAGE,
+                     "--val-index %s: %s has no val/ with a listing of its own; --index holds that "
+                     "of %s",
+                     o->val_index, o->dir, o->dir);
     } else {
         r->subsets = o->load.val_split > 0;
+        r->val_index = o->load.index;
         if (!o->evaluate || r->subsets) r->train_path = dpl_strdup(o->dir);
         if (o->evaluate || r->subsets) r->val_path = dpl_strdup(o->dir);
         if (!r->train_path && !r->val_path) rc = dpl_fail(why, DPT_EXIT_FAILED, "out of memory");
@@ -92,6 +101,22 @@ done:
     free(train);
     free(val);
     return rc;
+}
+
+/* Lists in place of folders: DIR is only where relative paths begin. */
+static int find_lists(dpt_run *r, dpl_text *why)
+{
+    const dpt_options *o = r->opt;
+    const char *train = o->load.list, *val = o->val_list;
+
+    r->listed = 1;
+    r->subsets = o->load.val_split > 0;
+    if (!val && (o->evaluate || r->subsets)) val = train;
+    if (val == train && !r->subsets) train = NULL; /* only to be measured on */
+    if ((train && !(r->train_path = dpl_strdup(train))) ||
+        (val && !(r->val_path = dpl_strdup(val))))
+        return dpl_fail(why, DPT_EXIT_FAILED, "out of memory");
+    return DPT_EXIT_DONE;
 }
 
 static void common_options(const dpt_run *r, dpl_options *o, dpl_recipe recipe)
@@ -108,19 +133,39 @@ static void common_options(const dpt_run *r, dpl_options *o, dpl_recipe recipe)
     if (!r->subsets) o->val_split = 0;
 }
 
+static void set_source(const dpt_run *r, dpl_options *o, const char *path)
+{
+    o->path = r->listed ? r->opt->dir : path;
+    o->list = r->listed ? path : NULL;
+}
+
+/* Lists may leave labels out; a loss needs them. */
+static int check_labels(const dpt_run *r, const char *path, const dpl_info *d, dpl_text *why)
+{
+    uint64_t labelled = 0;
+
+    for (int c = 0; c < d->classes; c++) labelled += d->class_counts[c];
+    if (!r->listed || labelled == d->samples) return DPT_EXIT_DONE;
+    return dpl_fail(why, DPT_EXIT_DATA,
+                    "list %s: %llu of %llu pictures have no label; put it behind a tab, or leave "
+                    "them out",
+                    path, (unsigned long long)(d->samples - labelled),
+                    (unsigned long long)d->samples);
+}
+
 static int open_train(dpt_run *r, dpl_text *why)
 {
     dpl_options o;
     int err;
 
     common_options(r, &o, DPL_TRAIN);
-    o.path = r->train_path;
+    set_source(r, &o, r->train_path);
     o.epochs = (uint64_t)r->opt->epochs;
     if (r->subsets) o.subset = DPL_SUBSET_TRAIN;
     if ((err = dpl_open(&r->train, &o)))
         return dpl_fail(why, dpt_exit_of(err), "%s", dpl_error_text(NULL));
     dpl_info_get(r->train, &r->train_info);
-    return DPT_EXIT_DONE;
+    return check_labels(r, r->train_path, &r->train_info, why);
 }
 
 static int open_val(dpt_run *r, dpl_text *why)
@@ -129,7 +174,8 @@ static int open_val(dpt_run *r, dpl_text *why)
     int err;
 
     common_options(r, &o, DPL_EVAL);
-    o.path = r->val_path;
+    set_source(r, &o, r->val_path);
+    o.index = r->val_index;
     o.shuffle = 0;
     o.drop_last = 0; /* every picture counts */
     o.epochs = 0;
@@ -140,7 +186,7 @@ static int open_val(dpt_run *r, dpl_text *why)
         return dpl_fail(why, err == DPL_EINVAL ? DPT_EXIT_DATA : dpt_exit_of(err), "%s",
                         dpl_error_text(NULL));
     dpl_info_get(r->val, &r->val_info);
-    return DPT_EXIT_DONE;
+    return check_labels(r, r->val_path, &r->val_info, why);
 }
 
 const char *const *dpt_run_class_names(const dpt_run *r)
@@ -161,7 +207,11 @@ int dpt_run_data(dpt_run *r, dpl_text *why)
 {
     int rc;
 
-    if ((rc = check_dir(r->opt->dir, why)) || (rc = find_layout(r, why))) return rc;
+    if (r->opt->load.list || r->opt->val_list)
+        rc = find_lists(r, why);
+    else if (!(rc = check_dir(r->opt->dir, why)))
+        rc = find_layout(r, why);
+    if (rc) return rc;
     if (r->opt->evaluate && r->peek.class_names) { /* the checkpoint knows the labels */
         free(r->train_path);
         r->train_path = NULL;

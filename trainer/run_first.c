@@ -67,6 +67,7 @@ static void line_data(const dpt_run *r, const char *what, const char *path, cons
             r->report, "%s %s: %llu file%s ignored that %s no picture by name, such as %s", what,
             path, (unsigned long long)d->ignored_files, plural((long long)d->ignored_files),
             d->ignored_files == 1 ? "is" : "are", d->ignored_example ? d->ignored_example : "?");
+    if (d->index_text) dpt_report_note(r->report, "%s %s: index %s", what, path, d->index_text);
     if (d->dropped)
         dpt_report_note(r->report, "%s %s: --drop-last leaves out %llu pictures of each epoch",
                         what, path, (unsigned long long)d->dropped);
@@ -162,8 +163,10 @@ void dpt_run_first_lines(dpt_run *r)
         line_data(r, r->subsets ? "val part of" : "val", r->val_path, &r->val_info);
         line_missing(r);
     } else if (!r->sim) {
-        dpt_report_note(r->report, "val: none, so accuracy is not measured; --val-split 10%% sets "
-                                   "pictures apart for it");
+        dpt_report_note(r->report,
+                        "val: none, so accuracy is not measured; %s--val-split 10%% sets pictures "
+                        "apart for it",
+                        r->listed ? "--val-list names pictures, or " : "");
     }
     if (r->sim)
         dpt_report_note(r->report,

@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 /* Options that do not change what is computed, or name files: a resumed run does not take them. */
-static const char *const not_taken[] = { "workers",   "prefetch",     "threads",  "output",
-                                         "force",     "resume",       "evaluate", "print-freq",
-                                         "progress",  "color",        "json",     "quiet",
-                                         "verbose",   "print-config", "version",  "max-bad",
-                                         "save-freq", "steps",        NULL };
+static const char *const not_taken[] = {
+    "index",   "val-index",    "workers",    "prefetch", "threads",   "output", "force",
+    "resume",  "evaluate",     "print-freq", "progress", "color",     "json",   "quiet",
+    "verbose", "print-config", "version",    "max-bad",  "save-freq", "steps",  NULL
+};
 
 static void write_data(dpl_json *j, const char *key, const char *path, const dpl_info *d)
 {
