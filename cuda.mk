@@ -3,8 +3,9 @@
 #   libdpload_cuda.so    the loader's devices: C, static runtime
 #   libdptrain_cuda.so   training: C, kernels (.cu), cuDNN; NCCL is opened when it is needed
 #
-# Each is built twice: for GPUs into LIB, and over tests/fake/cuda/ (libfakecudart.so; kernels through the CPU
-# shim; the network by the reference backend) beside the tests, which open that one. See docs/cuda.md.
+# Each is built for GPUs into LIB, and over tests/fake/cuda/ beside the tests, which open that one: libfakecudart.so,
+# kernels as C++ through the CPU shim, the network by the reference backend. In tests/nvcc/ nvcc's own objects launch
+# the same CPU kernels. libgpuplants.so: kernels of the tests. See docs/cuda.md.
 
 # --- detection; `make config` prints it ---
 CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc))),/usr/local/cuda)
@@ -19,44 +20,105 @@ ifeq ($(origin CUDA_HOME)$(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),com
 $(error CUDA_HOME=$(CUDA_HOME): no include/cuda_runtime_api.h there)
 endif
 export CUDA
+CUDNN_LIBS := -L$(CUDA_HOME)/lib64 -lcudnn
+CUDNN_HAVE := $(if $(filter 1,$(CUDA)),$(call HAVE,cudnn.h,$(CUDA_INC) $(CUDNN_LIBS)),0)
+NCCL_HAVE  := $(if $(filter 1,$(CUDA)),$(call HAVE,nccl.h,$(CUDA_INC)),0)# the header is enough
+NVCC       := $(if $(filter 1,$(CUDA)),$(wildcard $(CUDA_HOME)/bin/nvcc))
+CUDA_LACKS := $(if $(NVCC),,nvcc) $(if $(filter 0,$(CUDNN_HAVE)),cuDNN) $(if $(filter 0,$(NCCL_HAVE)),nccl.h)
+CUDA_FOUND := $(if $(filter 1,$(CUDA)),$(CUDA_HOME)$(if $(strip $(CUDA_LACKS)), without training: no $(strip $(CUDA_LACKS))),no)
 
 # --- sources ---
 CUDA_OBJ := $(call src,device/cuda,) $B/base/alloc.o $B/base/text.o
 GPU_OBJ  := $(call src,trainer/cuda,)
-GPU_REF  := $(patsubst %.c,$B/%.o,$(wildcard tests/fake/cuda/ref_exec*.c))# the network on the host
-FAKE_OBJ := $(filter-out $(GPU_REF),$(call src,tests/fake/cuda,))
 GPU_HOST := $(filter-out $B/trainer/cuda/backend_cudnn%,$(GPU_OBJ))# all but the network
+GPU_REF  := $(patsubst %.c,$B/%.o,$(wildcard tests/fake/cuda/ref_exec*.c))# the network on the host
 KERNELS  := $(patsubst %.cu,$B/%.cu.o,$(wildcard trainer/cuda/*.cu))
-SHIMMED  := $(patsubst %.cu,$B/shim/%.o,$(wildcard trainer/cuda/*.cu))
-CUDNN_LIBS := -L$(CUDA_HOME)/lib64 -lcudnn
-CUDNN_HAVE := $(if $(filter 1,$(CUDA)),$(call HAVE,cudnn.h,$(CUDA_INC) $(CUDNN_LIBS)),0)
+SHIMMED  := $(patsubst $B/%.cu.o,$B/shim/%.o,$(KERNELS))
+PLANTS   := $(patsubst %.cu,$B/%.cu.o,$(wildcard tests/fake/cuda/plants*.cu))
+PLANTED  := $(patsubst $B/%.cu.o,$B/shim/%.o,$(PLANTS))
+NCCL_OBJ := $(patsubst %.c,$B/%.o,$(wildcard tests/fake/cuda/fake_nccl*.c))
+SHIM_OBJ := $(patsubst %.c,$B/%.o,$(wildcard tests/fake/cuda/cuda_shim_*.c))
+FAKE_OBJ := $(patsubst %.c,$B/%.o,$(wildcard tests/fake/cuda/fake_cudart*.c tests/fake/cuda/fake_register*.c)) $(SHIM_OBJ)
+ARCHIVES := $B/libtrainer.a $(LIB)/libdpload.a# what a plug-in needs of them comes in with it
+GPU_SEEN := $(if $(wildcard trainer/cuda/team_cuda.c),$(filter 1,$(NCCL_HAVE)))
+NVCC_TESTS := $(if $(SAN),,$(if $(NVCC),$(patsubst $B/tests/%,$B/tests/nvcc/%.nvcc,$(foreach n,gpu team_cuda,$(filter $B/tests/test_$n%,$(TESTS))))))
+GPU_FILES  := $(addprefix $B/tests/,libdpload_cuda.so libgpuplants.so $(if $(GPU_SEEN),libdptrain_cuda.so libnccl.so.2))
+NVCC_FILES := $(addprefix $B/tests/nvcc/,$(notdir $(GPU_FILES)) libfakecudart.so)
 
 ifeq ($(CUDA),1)
-lib: $(LIB)/libdpload_cuda.so
-$(TESTS): | $B/tests/libdpload_cuda.so
-test test-threads test-kernels: $B/tests/libdpload_cuda.so
+lib: $(LIB)/libdpload_cuda.so $(if $(SAN)$(strip $(CUDA_LACKS)),no-training,$(if $(wildcard $(addprefix trainer/cuda/,backend_cudnn.c)),$(if $(GPU_SEEN),$(LIB)/libdptrain_cuda.so)))
+$(TESTS): | $(GPU_FILES)
+test test-threads test-kernels: $(GPU_FILES) $B/tests/dptrain
+test: $(NVCC_TESTS)
+.PHONY: no-training
+no-training: # the part of an earlier build would still be found
+	@rm -f $(LIB)/libdptrain_cuda.so
 else
 lib all: no-cuda
 all: NOTE := @echo "built without CUDA ($(if $(filter 1,$(CUDA_HAVE)),CUDA=0,no toolkit in $(CUDA_HOME); CUDA_HOME=DIR names one)): devices cuda:N will say so"
 .PHONY: no-cuda
-no-cuda: # the part of an earlier build would still be found
-	@rm -f $(LIB)/lib*_cuda.so $B/tests/lib*_cuda.so
+no-cuda:
+	@rm -rf $(LIB)/lib*_cuda.so $B/tests/lib*.so* $B/tests/nvcc
 	$(NOTE)
 endif
 
-# --- rules ---
+# --- C ---
 $B/device/cuda/%.o $B/trainer/cuda/%.o $B/tests/fake/cuda/%.o: EXTRA := $(CUDA_INC)
-$(FAKE_OBJ): EXTRA := $(CUDA_INC) -fvisibility=default
-$(FAKE_OBJ): SANFLAGS := $(filter-out -fsanitize=thread,$(SANFLAGS))# its locks are no order: fake_cudart.h
-$(LIB)/libdpload_cuda.so: $(CUDA_OBJ)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALLFLAGS) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL $(if $(SAN),,-Wl,--no-undefined) -o $@ $^ $(CUDA_LIBS) $(LDFLAGS)
-$B/tests/libfakecudart.so: $(FAKE_OBJ)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALLFLAGS) -shared -Wl,-soname,$(@F) -o $@ $^ -pthread $(LDFLAGS)
-$B/tests/libdpload_cuda.so: $(CUDA_OBJ) $B/tests/libfakecudart.so
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALLFLAGS) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' -o $@ $(CUDA_OBJ) -L$(@D) -lfakecudart -pthread $(LDFLAGS)
+$(FAKE_OBJ) $(NCCL_OBJ): EXTRA := $(CUDA_INC) -fvisibility=default
+$(filter-out $(SHIM_OBJ),$(FAKE_OBJ)) $(NCCL_OBJ): SANFLAGS := $(filter-out -fsanitize=thread,$(SANFLAGS))# their locks are no order: fake_cudart.h
+$(SHIM_OBJ): SANFLAGS :=# they change stacks
 $B/libtrainer.a: $(TRN_OBJ)
 	$(Q)rm -f $@ && ar rcs $@ $^
+
+# --- kernels: by nvcc, and as C++ ---
+GPUS      := 80 90 100 120
+NVCCFLAGS := -O3 -std=c++17 -fmad=false $(foreach g,$(GPUS),-gencode arch=compute_$g,code=sm_$g) \
+             -gencode arch=compute_$(lastword $(GPUS)),code=compute_$(lastword $(GPUS)) \
+             -Werror all-warnings -Xptxas -Werror,-warn-spills,-warn-lmem-usage,-v \
+             -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-ffp-contract=off -Iinclude -I.
+CXX_OF    := $(patsubst cc,c++,$(subst clang,clang++,$(subst gcc,g++,$(CC))))
+SHIMFLAGS  = -x c++ -std=c++17 -include tests/fake/cuda/cuda_shim.h $(CUDA_INC) -D_GNU_SOURCE -Iinclude -I. $(OPT) -fPIC \
+             -fvisibility=hidden -ffp-contract=off -fno-exceptions -fno-rtti -pthread -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror) \
+             $(SANFLAGS) $(if $(filter asan,$(SAN)),$(if $(findstring clang,$(CC)),-fsanitize-address-use-after-return=never,-fsanitize-sections=.shim_shared --param asan-use-after-return=0)) $(CFLAGS)
+$B/%.cu.o: %.cu
+	@mkdir -p $(@D)
+	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@ 2>$(@:.o=.ptxas) || { cat $(@:.o=.ptxas) >&2; exit 1; }
+$B/shim/%.o: %.cu
+	@mkdir -p $(@D)
+	$(Q)$(CXX_OF) $(SHIMFLAGS) -MMD -MP -c $< -o $@
+
+# --- for GPUs ---
+SHARED = $(Q)mkdir -p $(@D) && $(CC) $(ALLFLAGS) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL
+STRICT = $(if $(SAN),,-Wl,--no-undefined)
+$(LIB)/libdpload_cuda.so: $(CUDA_OBJ)
+	$(SHARED) $(STRICT) -o $@ $^ $(CUDA_LIBS) $(LDFLAGS)
+$(LIB)/libdptrain_cuda.so: $(GPU_OBJ) $(KERNELS) $(ARCHIVES)
+	$(SHARED) $(STRICT) -o $@ $^ $(CUDNN_LIBS) $(CUDA_LIBS) -lm $(LDFLAGS)
+
+# --- over the fakes ---
+FAKED = $(STRICT) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -Wl,--as-needed -lstdc++ -lm -ldl -pthread $(LDFLAGS)
+$B/tests/libfakecudart.so: $(FAKE_OBJ)
+	$(SHARED) -o $@ $^ -ldl -pthread $(LDFLAGS)
+$B/tests/libdpload_cuda.so: $(CUDA_OBJ) $B/tests/libfakecudart.so
+	$(SHARED) $(FAKED)
+$B/tests/libnccl.so.2: $(NCCL_OBJ) $B/tests/libfakecudart.so
+	$(SHARED) $(FAKED)
+$B/tests/libgpuplants.so: $(PLANTED) $B/tests/libfakecudart.so
+	$(SHARED) -T tests/fake/cuda/cuda_shim.ld $(FAKED)
+$B/tests/libdptrain_cuda.so: $(GPU_HOST) $(GPU_REF) $(SHIMMED) $(ARCHIVES) $B/tests/libfakecudart.so
+	$(SHARED) -T tests/fake/cuda/cuda_shim.ld $(FAKED)
+$B/tests/dptrain: $(BIN)/dptrain # finds the fakes beside itself
+	$(Q)mkdir -p $(@D) && ln -f $< $@
+
+# --- nvcc's objects over the fakes: what they launch is in libtwins.so ---
+$B/tests/nvcc/libtwins.so: $(SHIMMED) $(PLANTED) $B/tests/libfakecudart.so
+	$(SHARED) -T tests/fake/cuda/cuda_shim.ld $(FAKED)
+$B/tests/nvcc/libgpuplants.so: $(PLANTS) $B/tests/nvcc/libtwins.so $B/tests/nvcc/libfakecudart.so
+	$(SHARED) -Wl,--no-as-needed $(FAKED)
+$B/tests/nvcc/libdptrain_cuda.so: $(GPU_HOST) $(GPU_REF) $(KERNELS) $(ARCHIVES) $B/tests/nvcc/libtwins.so $B/tests/nvcc/libfakecudart.so
+	$(SHARED) -Wl,--no-as-needed $(FAKED)
+$B/tests/nvcc/lib%: $B/tests/lib%
+	$(Q)mkdir -p $(@D) && ln -f $< $@
+$B/tests/nvcc/%.nvcc: $B/tests/% $(NVCC_FILES)
+	$(Q)mkdir -p $(@D) && ln -f $< $@
 $B/tests/test_buckets: $B/trainer/cuda/buckets.o# a pure function of the plug-in

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One way to launch a kernel, for nvcc and for the CPU shim of the tests, which compiles the same .cu
- * files as C++ and comes in by -include. Kernels use threadIdx, blockIdx, blockDim, gridDim,
- * __shared__, __syncthreads() and __shfl_down_sync(); no inline PTX, no launches of their own. */
+ * files as C++ and comes in by -include. Kernels are static functions, named where they are launched
+ * (a template as (name<type>)); use threadIdx, blockIdx, blockDim, gridDim, __shared__,
+ * __syncthreads() and what tests/fake/cuda/cuda_shim_device.h has; no inline PTX, no launches of their
+ * own. */
 #ifndef DPT_TRAINER_CUDA_GPU_LAUNCH_H
 #define DPT_TRAINER_CUDA_GPU_LAUNCH_H
 
@@ -9,10 +11,15 @@
 #    include <cuda_bf16.h>
 #    include <cuda_fp16.h>
 #    include <cuda_runtime.h>
-/* @return a cudaError_t as int */
+/* What an earlier call of somebody else left is cleared first. @return a cudaError_t as int */
 #    define DPT_LAUNCH(kernel, grid, block, shared, stream, ...)                                   \
-        (kernel<<<(grid), (block), (shared), (cudaStream_t)(stream)>>>(__VA_ARGS__),               \
+        ((void)cudaGetLastError(),                                                                 \
+         kernel<<<(grid), (block), (shared), (cudaStream_t)(stream)>>>(__VA_ARGS__),               \
          (int)cudaGetLastError())
+/* type *name: the block's dynamic shared memory, as many bytes as the launch says. */
+#    define DPT_SHARED_DYNAMIC(type, name)                                                         \
+        extern __shared__ __align__(16) unsigned char dpt_dynamic_shared[];                        \
+        type *const name = reinterpret_cast<type *>(dpt_dynamic_shared)
 #endif
 
 #endif
