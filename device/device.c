@@ -55,6 +55,15 @@ int dpl_device_open(dpl_device **out, const char *spec, dpl_text *why)
     return DPL_OK;
 }
 
+int dpl_gpu_list(dpl_gpu_info **out, dpl_text *why)
+{
+    const dpl_device_ops *ops;
+    const int err = dpl_plugin_cuda(&ops, why);
+
+    *out = NULL;
+    return err ? err : ops->gpus(out, why);
+}
+
 void dpl_device_close(dpl_device **d)
 {
     if (!*d) return;
@@ -81,6 +90,11 @@ int dpl_device_has_memory(const dpl_device *d)
 long long dpl_device_step_ns(const dpl_device *d)
 {
     return d->step_ns;
+}
+
+const dpl_trace *dpl_device_trace(const dpl_device *d)
+{
+    return d->ops->trace;
 }
 
 void *dpl_device_host_alloc(dpl_device *d, size_t bytes)

@@ -8,8 +8,10 @@
 #define DPL_DEVICE_DEVICE_H
 
 #include "base/text.h"
+#include "base/trace.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,10 +40,35 @@ int dpl_device_has_memory(const dpl_device *d);
 /** DPL_DEVICE_SIM: modelled time of one training step in ns, else 0. */
 long long dpl_device_step_ns(const dpl_device *d);
 
-/** Split "cpu:2,sim:38ms" style lists into single specs. "cpu:N" is N times "cpu"; a part of a sim
- *  spec that holds '=' belongs to the spec before it. *out is one allocation: free() it.
- *  @return number of devices, 1..256, or DPL_EINVAL (text) / DPL_ENOMEM */
+/* A GPU as its driver describes it. Nothing is started on it. */
+typedef struct dpl_gpu_info {
+    int index; /* N of "cuda:N" */
+    char outside
+        [96];       /* which GPU of the machine that is: its entry of CUDA_VISIBLE_DEVICES, or index
+                         again where that is not set */
+    char name[256]; /* "NVIDIA H200" */
+    char uuid[96];  /* "GPU-8f3a…", as nvidia-smi -L prints it */
+    char pci[16];   /* "0000:3b:00.0" */
+    uint64_t memory;  /* bytes */
+    int major, minor; /* compute capability */
+} dpl_gpu_info;
+
+/** The visible GPUs in the order of their numbers. *out: free() it; NULL when there is none.
+ *  @return their number, at least 1; DPL_ENOTSUP (no CUDA here), DPL_EDEVICE (no driver, none
+ *          visible), DPL_ENOMEM; text says which */
+int dpl_gpu_list(dpl_gpu_info **out, dpl_text *why);
+
+/** Split a list into single specs. "cpu:N" is N times "cpu"; a part of a sim spec that holds '='
+ *  belongs to the spec before it. GPUs, each at most once: "cuda" = all that are visible; "0", "0-3",
+ *  "GPU-8f3a" (the begin of one UUID), also with "cuda:" in front. "auto", alone: all visible GPUs, or
+ *  "cpu" where there is none; the text then says why, and is empty otherwise. Blanks around commas are
+ *  fine. *out is one allocation: free() it.
+ *  @return number of devices, 1..256, or DPL_EINVAL, DPL_ENOMEM; where the GPUs had to be looked at
+ *          also DPL_EDEVICE, DPL_ENOTSUP; text */
 int dpl_device_list_parse(char ***out, const char *list, dpl_text *why);
+
+/** Where ranges of work for this device are shown, or NULL. Constant, for as long as the program runs. */
+const dpl_trace *dpl_device_trace(const dpl_device *d);
 
 /* memory; NULL = out of memory. Freed memory must not be in use by a stream. */
 void *dpl_device_host_alloc(dpl_device *d, size_t bytes); /* pinned, 64-byte aligned */

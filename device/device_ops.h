@@ -42,7 +42,9 @@ typedef struct dpl_device_ops {
     int (*native_wait)(void *native, dpl_event *e);
     int (*native_sync)(dpl_device *d, void *native);
 
-    const char *(*failure)(dpl_device *d); /* NULL where nothing can fail */
+    const char *(*failure)(dpl_device *d);          /* NULL where nothing can fail */
+    int (*gpus)(dpl_gpu_info **out, dpl_text *why); /* as dpl_gpu_list(); NULL for other kinds */
+    const dpl_trace *trace;                         /* NULL where no profiler looks */
 } dpl_device_ops;
 
 struct dpl_device {

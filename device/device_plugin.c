@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding and opening the library that holds the CUDA kind. */
+/* Finding and opening the libraries that hold the CUDA parts. */
 #include "device/device_plugin.h"
 
 #include "dpload.h"
@@ -41,57 +41,113 @@ static int own_folder(char folder[PATH_MAX])
     return 0;
 }
 
-/* Open the first one that is there. @return the handle, or NULL and why */
-static void *open_first(dpl_text *why)
+/* The library that a failed dlopen() of `file` missed: "NAME: cannot open shared object file: …", with
+ * NAME another one. @return 1 and its name */
+static int missing_library(const char *text, const char *file, char *name, size_t len)
 {
-    static const char *const under[] = { "/" DPL_CUDA_PLUGIN, "/../lib/" DPL_CUDA_PLUGIN };
+    const char *colon = strchr(text, ':');
+
+    if (!colon || !strstr(colon, "cannot open shared object file")) return 0;
+    if (memchr(text, '/', (size_t)(colon - text))) return 0;
+    if (strlen(file) == (size_t)(colon - text) && !strncmp(text, file, strlen(file))) return 0;
+    snprintf(name, len, "%.*s", (int)(colon - text), text);
+    return 1;
+}
+
+/* The library is there and does not load. */
+static int does_not_load(const dpl_plugin *p, const char *text, dpl_text *why)
+{
+    char name[128];
+
+    if (missing_library(text, p->file, name, sizeof name))
+        return dpl_fail(why, DPL_ENOTSUP,
+                        "%s needs %s, which is not in the system's folders: install %s, or name "
+                        "its folder in LD_LIBRARY_PATH",
+                        p->file, name,
+                        p->library && !strncmp(name, p->library, strlen(p->library)) ? p->package
+                                                                                     : "it");
+    return dpl_fail(why, DPL_ENOTSUP, "%s does not load: %s", p->file, text);
+}
+
+static const char *load_error(void)
+{
+    const char *said = dlerror();
+
+    return said ? said : "no reason given";
+}
+
+/* Open the first one that is there. @return the handle, or NULL and why */
+static void *open_first(const dpl_plugin *p, dpl_text *why)
+{
+    static const char *const under[] = { "", "/../lib" };
     const int flags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
-    char folder[PATH_MAX], path[PATH_MAX + 64];
-    const int known = !own_folder(folder);
+    char folder[PATH_MAX], path[PATH_MAX + 64], name[128];
     const char *text;
+    const int known = !own_folder(folder);
     open_fn *const open_library = find_dlopen();
     void *handle;
 
     if (!open_library) {
         dpl_fail(why, DPL_ENOTSUP,
-                 "no CUDA support here: a program linked with -static cannot open " DPL_CUDA_PLUGIN
-                 "; link it without, or use another device (cpu)");
+                 "no CUDA support here: a program linked with -static cannot open %s; link it "
+                 "without, or use another device (cpu)",
+                 p->file);
         return NULL;
     }
     for (size_t i = 0; known && i < sizeof under / sizeof *under; i++) {
-        snprintf(path, sizeof path, "%s%s", folder, under[i]);
+        snprintf(path, sizeof path, "%s%s/%s", folder, under[i], p->file);
         if (access(path, F_OK)) continue;
         if ((handle = open_library(path, flags))) return handle;
-        dpl_fail(why, DPL_ENOTSUP, "the CUDA part does not load: %s", dlerror());
+        does_not_load(p, load_error(), why);
         return NULL;
     }
-    if ((handle = open_library(DPL_CUDA_PLUGIN, flags))) return handle;
-    text = dlerror();
+    if ((handle = open_library(p->file, flags))) return handle;
+    text = load_error();
+    if (missing_library(text, p->file, name, sizeof name)) {
+        does_not_load(p, text, why);
+        return NULL;
+    }
     dpl_fail(why, DPL_ENOTSUP,
-             "no CUDA support here: " DPL_CUDA_PLUGIN " is not in %s, %s/../lib or the system's "
-             "folders (%s); build it with make CUDA=1, or use another device (cpu)",
-             known ? folder : "?", known ? folder : "?", text ? text : "no reason given");
+             "no CUDA support here: %s is not in %s, %s/../lib or the system's folders (%s); build "
+             "it with make CUDA=1, or use another device (cpu)",
+             p->file, known ? folder : "?", known ? folder : "?", text);
     return NULL;
+}
+
+int dpl_plugin_symbol(const dpl_plugin *p, void **symbol, dpl_text *why)
+{
+    void *handle = open_first(p, why);
+
+    *symbol = NULL;
+    if (!handle) return DPL_ENOTSUP;
+    *symbol = dlsym(handle, p->entry);
+    dlclose(handle); /* it stays all the same: RTLD_NODELETE */
+    return DPL_OK;
+}
+
+int dpl_plugin_refuse(const dpl_plugin *p, const char *version, dpl_text *why)
+{
+    return dpl_fail(why, DPL_ENOTSUP,
+                    "%s is of another version (%s, expected " DPL_VERSION
+                    "): install both from one build",
+                    p->file, version ? version : "none");
 }
 
 int dpl_plugin_cuda(const dpl_device_ops **out, dpl_text *why)
 {
-    void *handle = open_first(why), *symbol;
+    static const dpl_plugin file = { DPL_CUDA_PLUGIN, DPL_CUDA_PLUGIN_ENTRY, NULL, NULL };
     const dpl_device_plugin *plugin;
     dpl_device_plugin_entry *entry;
+    void *symbol;
+    const int err = dpl_plugin_symbol(&file, &symbol, why);
 
     *out = NULL;
-    if (!handle) return DPL_ENOTSUP;
-    symbol = dlsym(handle, DPL_CUDA_PLUGIN_ENTRY);
+    if (err) return err;
     memcpy(&entry, &symbol, sizeof entry);
     plugin = symbol ? entry() : NULL;
-    if (plugin && !strcmp(plugin->version, DPL_VERSION) &&
-        plugin->ops_size == sizeof(dpl_device_ops))
-        *out = plugin->ops;
-    dlclose(handle);
-    if (*out) return DPL_OK;
-    return dpl_fail(why, DPL_ENOTSUP,
-                    DPL_CUDA_PLUGIN " is of another version (%s, expected " DPL_VERSION
-                                    "): install both from one build",
-                    plugin ? plugin->version : "none");
+    if (!plugin || strcmp(plugin->version, DPL_VERSION) != 0 ||
+        plugin->ops_size != sizeof(dpl_device_ops))
+        return dpl_plugin_refuse(&file, plugin ? plugin->version : NULL, why);
+    *out = plugin->ops;
+    return DPL_OK;
 }

@@ -92,6 +92,12 @@ typedef enum dpl_auto_augment {
     DPL_AUGMENT_TRIVIAL_WIDE = 2, /**< TrivialAugmentWide */
     DPL_AUGMENT_IMAGENET = 3      /**< AutoAugment, the policy learned on ImageNet */
 } dpl_auto_augment;
+typedef enum dpl_erase_mode {
+    DPL_ERASE_VALUE = 0, /**< options.erase_value: torchvision's RandomErasing with a number */
+    DPL_ERASE_COLOR = 1, /**< one random colour for each box: timm's mode "rand" */
+    DPL_ERASE_PIXELS =
+        2 /**< every number drawn anew: torchvision's value="random", timm's "pixel" */
+} dpl_erase_mode;
 typedef enum dpl_filter { DPL_BILINEAR = 0, DPL_BICUBIC = 1, DPL_NEAREST = 2 } dpl_filter;
 
 /** A caller's own source of samples. All three functions may be called from several threads at
@@ -145,8 +151,10 @@ typedef struct dpl_options {
     uint64_t epochs; /**< epochs to prepare; 0 = no end: the next epoch is prefetched [0] */
 
     /* --- parts: how this rank's share of a batch is split over devices --- */
-    const char
-        *devices; /**< comma list, one part each: "cpu", "cpu,cpu", "sim:38ms" [NULL = "cpu"] */
+    /** Comma list, one part each: "cpu", "cpu,cpu", "sim:38ms"; GPUs as CUDA_VISIBLE_DEVICES leaves and
+     *  numbers them: "cuda:0" or "0", "0-3", "GPU-8f3a" (the begin of a UUID), "cuda" = all of them.
+     *  "auto" = all of them, or "cpu" where there is none: dpl_info tells [NULL = "cpu"] */
+    const char *devices;
     const int
         *split; /**< weight of each part, positive; NULL = even: sizes differ by at most 1 [NULL] */
     int n_split; /**< entries of `split`: the number of parts, or 0 [0] */
@@ -260,6 +268,11 @@ typedef struct dpl_options {
      *  DPL_DECODE_EXACT, are sampled at full size. What lies outside the box is `fill`.
      *  docs/augment.md has the definition [0] */
     int rotate_once;
+
+    /** What random_erase writes. Random numbers are normal ones with mean 0 and deviation 1, in place of
+     *  erase_value, normalised as that is; each is a function of (seed, epoch, sample) and its place in
+     *  the box alone [DPL_ERASE_VALUE] */
+    dpl_erase_mode erase_mode;
 } dpl_options;
 
 /* The list file: lines end with LF or CRLF; empty lines and lines that begin with '#' are skipped (a
@@ -382,6 +395,8 @@ typedef struct dpl_info {
     uint64_t index_bytes;      /**< the list of samples */
     dpl_index_use index_use;   /**< what became of options.index … */
     const char *index_text;    /**< … and why; NULL with DPL_INDEX_NONE */
+    const char *devices;       /**< as in force, one for each part: "cuda:0,cuda:1" … */
+    const char *devices_text;  /**< … and why "auto" is "cpu", else NULL */
 } dpl_info;
 DPL_API void dpl_info_get(const dpl_loader *l, dpl_info *out);
 

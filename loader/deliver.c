@@ -121,6 +121,21 @@ static int wait_uploads(const dpl_loader *l, const dpl_batch *b, void *const *st
     return err;
 }
 
+/* The next batch in order, or what there is instead; its copies may be under way. */
+static int next(dpl_loader *l, dpl_batch *out, int timeout_ms)
+{
+    uint64_t epoch, index;
+    int err;
+
+    dpl_position_of(l, l->deliver_seq, &epoch, &index); /* only the caller's calls change it */
+    dpl_trace_push(l->trace, "batch", index);
+    pthread_mutex_lock(&l->lock);
+    if (!(err = wait_ready(l, timeout_ms))) err = take_ready(l, out);
+    pthread_mutex_unlock(&l->lock);
+    dpl_trace_pop(l->trace);
+    return err;
+}
+
 int dpl_next_on(dpl_loader *l, dpl_batch *out, void *const *streams, int timeout_ms)
 {
     int err;
@@ -129,9 +144,7 @@ int dpl_next_on(dpl_loader *l, dpl_batch *out, void *const *streams, int timeout
     if (!l) return DPL_EINVAL;
     if ((err = dpl_loader_check_process(l))) return err;
     if (!out) return dpl_fail(&l->error, DPL_EINVAL, "dpl_next: the place for the batch is NULL");
-    pthread_mutex_lock(&l->lock);
-    if (!(err = wait_ready(l, timeout_ms))) err = take_ready(l, out);
-    pthread_mutex_unlock(&l->lock);
+    err = next(l, out, timeout_ms);
     if (err || !(err = wait_uploads(l, out, streams))) return err;
     dpl_fail(&l->error, err, "a device failed while batch %llu was copied to it: %s",
              (unsigned long long)out->index, dpl_lanes_failure(l));

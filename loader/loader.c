@@ -31,9 +31,7 @@ static void settle_recipe(dpl_loader *l)
     for (int c = 0; c < 3; c++) {
         l->scale[c] = (float)(1 / (255.0 * (double)o->std[c]));
         l->bias[c] = (float)(-(double)o->mean[c] / (double)o->std[c]);
-        l->erase[c] = (float)o->erase_value[c];
     }
-    dpl_recipe_erase_levels(l->erase_level, o);
     l->picture_bytes = (size_t)o->width * (size_t)o->height * 3 * dpl_dtype_bytes(o->dtype);
     dpl_kernels_select(&l->kernels, dpl_cpu_flags());
 }

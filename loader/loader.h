@@ -134,13 +134,13 @@ struct dpl_loader {
     dpl_decode_limits limits;
     dpl_kernels kernels;
     float scale[3], bias[3];
-    float erase[3];         /* what RandomErasing writes … */
-    uint8_t erase_level[3]; /* … and to uint8 pictures */
-    size_t picture_bytes;   /* one picture as delivered */
-    dpl_lane *lane;         /* [lanes] */
-    int *weight;            /* [lanes] or NULL */
+    size_t picture_bytes; /* one picture as delivered */
+    dpl_lane *lane;       /* [lanes] */
+    int *weight;          /* [lanes] or NULL */
     int lanes;
-    dpl_slot *slot; /* [slots] */
+    char *devices, *devices_text; /* as dpl_info has them */
+    const dpl_trace *trace;       /* of the first device that has one */
+    dpl_slot *slot;               /* [slots] */
     int slots;
     uint64_t slot_bytes;
     dpl_worker *worker; /* [workers] */
@@ -262,8 +262,9 @@ int dpl_loader_foreign(const dpl_loader *l);
 size_t dpl_dtype_bytes(dpl_dtype t);
 /** The finished 8-bit picture to out, as the options want it: any type but DPL_UINT8. */
 void dpl_finish_convert(const dpl_loader *l, void *out, const uint8_t *picture);
-/** Write the erase value to a part of a delivered picture. */
-void dpl_finish_erase(const dpl_loader *l, void *out, const dpl_rect *r);
+/** Write what options.erase_mode says to a part of a delivered picture, that of sample id. */
+void dpl_finish_erase(const dpl_loader *l, void *out, const dpl_rect *r, uint64_t epoch,
+                      uint64_t id);
 
 /* bad.c */
 /** Remember an issue of a slot; reason is copied, path is dpl_sample_name()'s. Lock is held.

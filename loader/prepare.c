@@ -28,15 +28,18 @@ static void lap(uint64_t *counter, int64_t *mark)
 }
 
 /* Bytes of a sample into w->file: from the readers, which know it by its number, or read here. */
-static int read_sample(dpl_worker *w, uint64_t id, uint64_t number, size_t *len, dpl_text *why)
+static int read_sample(dpl_worker *w, uint64_t batch, uint64_t id, uint64_t number, size_t *len,
+                       dpl_text *why)
 {
     dpl_samples *samples = w->loader->samples;
 
     if (w->loader->ahead)
         return dpl_ahead_take(w->loader->ahead, number, &w->file, &w->file_cap, len, why);
+    dpl_trace_push(w->loader->trace, "read", batch);
     const int err = samples->ops->read(samples, id, &w->file, &w->file_cap, len,
                                        w->loader->opt.max_file_bytes, why);
 
+    dpl_trace_pop(w->loader->trace);
     if (!err) count(&w->count.bytes_read, *len);
     return err;
 }
@@ -60,7 +63,8 @@ int dpl_prepare_decode(dpl_worker *w, const void *file, size_t len, uint64_t epo
 }
 
 /* Write the finished picture to out, as uint8 at once, else by way of w->picture. */
-static int write_sample(dpl_worker *w, uint8_t *out, const dpl_plan *plan, const dpl_pixels *px)
+static int write_sample(dpl_worker *w, uint8_t *out, const dpl_plan *plan, const dpl_pixels *px,
+                        uint64_t epoch, uint64_t id)
 {
     const dpl_loader *l = w->loader;
     uint8_t *picture = w->picture ? w->picture : out;
@@ -68,7 +72,7 @@ static int write_sample(dpl_worker *w, uint8_t *out, const dpl_plan *plan, const
 
     if (err) return err;
     if (w->picture) dpl_finish_convert(l, out, picture);
-    if (plan->erase.w) dpl_finish_erase(l, out, &plan->erase);
+    if (plan->erase.w) dpl_finish_erase(l, out, &plan->erase, epoch, id);
     return DPL_OK;
 }
 
@@ -89,13 +93,15 @@ int dpl_prepare(dpl_worker *w, dpl_slot *s, int p, int place, int *warned, dpl_t
     part->ids[at] = id;
     part->labels[at] = part->labels2[at] = l->samples->ops->label(l->samples, id);
     part->mix[at] = 1;
-    err = read_sample(w, id, s->number + (uint64_t)place, &len, why);
+    err = read_sample(w, s->index, id, s->number + (uint64_t)place, &len, why);
     lap(l->ahead ? &w->count.read_wait_ns : &w->count.read_ns, &mark);
     if (err) return err;
+    dpl_trace_push(l->trace, "decode", s->index);
     err = dpl_prepare_decode(w, w->file, len, s->epoch, id, &plan, &px, warned, why);
+    dpl_trace_pop(l->trace);
     lap(&w->count.decode_ns, &mark);
     if (err) return err;
-    err = write_sample(w, part->pixels + (size_t)at * l->picture_bytes, &plan, &px);
+    err = write_sample(w, part->pixels + (size_t)at * l->picture_bytes, &plan, &px, s->epoch, id);
     lap(&w->count.augment_ns, &mark);
     if (err) return dpl_fail(why, err, "no memory to augment a picture");
     count(&w->count.bytes_out, l->picture_bytes);

@@ -85,13 +85,15 @@ static int can_read(dpl_ahead *a)
 
 /* --- readers --- */
 
-static void read_entry(dpl_ahead *a, entry *e)
+static void read_entry(dpl_ahead *a, entry *e, uint64_t batch)
 {
     const dpl_loader *l = a->l;
     const int64_t since = dpl_now_ns();
 
+    dpl_trace_push(l->trace, "read", batch);
     e->err = l->samples->ops->read(l->samples, e->id, &e->file, &e->cap, &e->len,
                                    l->opt.max_file_bytes, &e->why);
+    dpl_trace_pop(l->trace);
     __atomic_fetch_add(&a->count.read_ns, (uint64_t)(dpl_now_ns() - since), __ATOMIC_RELAXED);
     if (!e->err) __atomic_fetch_add(&a->count.bytes_read, e->len, __ATOMIC_RELAXED);
 }
@@ -100,6 +102,7 @@ static void read_entry(dpl_ahead *a, entry *e)
 static void read_next(dpl_ahead *a)
 {
     entry *e = &a->entry[a->next % a->entries];
+    const uint64_t batch = a->index;
 
     e->id = dpl_sample_at(a->l, &a->order, dpl_batch_position(a->l, a->index, a->first + a->done));
     e->state = READING;
@@ -109,7 +112,7 @@ static void read_next(dpl_ahead *a)
     a->bytes -= e->cap;
     if (can_read(a)) pthread_cond_signal(&a->room); /* one wakes the next: no crowd */
     pthread_mutex_unlock(&a->lock);
-    read_entry(a, e);
+    read_entry(a, e, batch);
     pthread_mutex_lock(&a->lock);
     a->bytes += e->cap;
     e->state = e->stale ? EMPTY : READ;

@@ -30,6 +30,8 @@ static int check_ints(const dpl_options *o, dpl_text *why)
         return dpl_fail(why, DPL_EINVAL, "blur_kernel %d: expected an odd number", o->blur_kernel);
     if (o->crop < DPL_CROP_RESIZED || o->crop > DPL_CROP_RANDOM)
         return dpl_fail(why, DPL_EINVAL, "crop %d: expected 0..1", (int)o->crop);
+    if (o->erase_mode < DPL_ERASE_VALUE || o->erase_mode > DPL_ERASE_PIXELS)
+        return dpl_fail(why, DPL_EINVAL, "erase_mode %d: expected 0..2", (int)o->erase_mode);
     if (o->auto_augment < DPL_AUGMENT_NONE || o->auto_augment > DPL_AUGMENT_IMAGENET)
         return dpl_fail(why, DPL_EINVAL, "auto_augment %d: expected 0..3", (int)o->auto_augment);
     return DPL_OK;
@@ -216,10 +218,10 @@ void dpl_recipe_make(dpl_recipe_spec *s, const dpl_options *o)
     make_operations(s, o);
 }
 
-void dpl_recipe_erase_levels(uint8_t level[3], const dpl_options *o)
+void dpl_recipe_levels(uint8_t level[3], const float value[3], const dpl_options *o)
 {
     for (int c = 0; c < 3; c++) {
-        const double v = 255 * (o->erase_value[c] * (double)o->std[c] + (double)o->mean[c]);
+        const double v = 255 * ((double)value[c] * (double)o->std[c] + (double)o->mean[c]);
 
         level[c] = (uint8_t)fmin(255, fmax(0, rint(v)));
     }

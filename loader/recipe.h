@@ -17,8 +17,8 @@ int dpl_recipe_check(const dpl_options *o, dpl_text *why);
 /** The specification that checked options make. */
 void dpl_recipe_make(dpl_recipe_spec *s, const dpl_options *o);
 
-/** Levels of the erased part of a uint8 picture: (value * std + mean) * 255, rounded and clipped. */
-void dpl_recipe_erase_levels(uint8_t level[3], const dpl_options *o);
+/** Levels of a normalised colour: (value * std + mean) * 255, rounded and clipped. */
+void dpl_recipe_levels(uint8_t level[3], const float value[3], const dpl_options *o);
 
 #ifdef __cplusplus
 }

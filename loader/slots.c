@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,19 +69,35 @@ static int check_shares(const dpl_loader *l, const dpl_options *opt, dpl_text *w
                     opt->batch, empty, l->weight ? l->weight[empty] : 1);
 }
 
+/* Keep what the list of devices came to. note: of dpl_device_list_parse() */
+static int note_devices(dpl_loader *l, char *const *spec, int n, const char *note)
+{
+    size_t bytes = 1, at = 0;
+
+    for (int p = 0; p < n; p++) bytes += strlen(spec[p]) + 1;
+    if (!(l->devices = dpl_calloc(1, bytes))) return DPL_ENOMEM;
+    for (int p = 0; p < n; p++)
+        at += (size_t)snprintf(l->devices + at, bytes - at, "%s%s", p ? "," : "", spec[p]);
+    return *note && !(l->devices_text = dpl_strdup(note)) ? DPL_ENOMEM : DPL_OK;
+}
+
 int dpl_lanes_open(dpl_loader *l, const dpl_options *opt, dpl_text *why)
 {
     char **spec = NULL;
     const int n = dpl_device_list_parse(&spec, opt->devices ? opt->devices : "cpu", why);
     int err = n < 0 ? n : DPL_OK;
 
+    if (!err && (err = note_devices(l, spec, n, why->s))) dpl_fail(why, err, "out of memory");
     if (!err && !(l->lane = dpl_calloc((size_t)n, sizeof *l->lane)))
         err = dpl_fail(why, DPL_ENOMEM, "no memory for %d devices", n);
     if (!err) {
         l->lanes = n;
         if (!(err = take_split(l, opt, why))) err = check_shares(l, opt, why);
     }
-    for (int p = 0; p < n && !err; p++) err = lane_open(&l->lane[p], spec[p], why);
+    for (int p = 0; p < n && !err; p++) {
+        err = lane_open(&l->lane[p], spec[p], why);
+        if (!err && !l->trace) l->trace = dpl_device_trace(l->lane[p].device);
+    }
     free(spec);
     return err;
 }
@@ -96,6 +113,8 @@ void dpl_lanes_close(dpl_loader *l)
     }
     free(l->lane);
     free(l->weight);
+    free(l->devices);
+    free(l->devices_text);
 }
 
 const char *dpl_lanes_failure(const dpl_loader *l)

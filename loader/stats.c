@@ -85,5 +85,7 @@ void dpl_info_get(const dpl_loader *l, dpl_info *out)
                        .scratch_bytes = dpl_prepare_scratch(l),
                        .index_bytes = s->index_bytes,
                        .index_use = s->index_use,
-                       .index_text = s->index_text };
+                       .index_text = s->index_text,
+                       .devices = l->devices,
+                       .devices_text = l->devices_text };
 }

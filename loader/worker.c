@@ -214,7 +214,10 @@ static int hand_over(dpl_worker *w, dpl_slot *s, int p, dpl_text *why)
     int err;
 
     dpl_slot_compact(l, s, p);
-    if ((err = dpl_slot_upload(l, s, p)))
+    dpl_trace_push(l->trace, "h2d", s->index);
+    err = dpl_slot_upload(l, s, p);
+    dpl_trace_pop(l->trace);
+    if (err)
         return dpl_fail(why, err, "device %s: a batch could not be copied: %s",
                         dpl_device_name(l->lane[p].device), dpl_device_failure(l->lane[p].device));
     __atomic_fetch_add(&w->count.upload_ns, (uint64_t)(dpl_now_ns() - since), __ATOMIC_RELAXED);

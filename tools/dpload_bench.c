@@ -33,7 +33,9 @@ static const dpl_opt rows[] = {
     { "json", 0, NULL, DPL_OPT_FLAG, CLI_AT(json), 0, 0, NULL, NULL,
       "one JSON object on standard output", NULL, 1 },
     { "devices", 0, "device", DPL_OPT_STRING, CLI_AT(loader.devices), 0, 0, NULL, "LIST",
-      "a part of each batch for each: cpu,cpu or sim:38ms [cpu]", NULL, 0 },
+      "a part of each batch for each: cpu,cpu or sim:38ms; GPUs: 0,1 or 0-3 or cuda = all;\n"
+      "auto = all GPUs, else cpu [auto; with --hash or --limit cpu]",
+      NULL, 0 },
     { "rank", 0, NULL, DPL_OPT_INT, CLI_AT(loader.rank), 0, 1048575, NULL, "N",
       "load the share of process N of --world [0]", NULL, 0 },
     { "world", 0, NULL, DPL_OPT_INT, CLI_AT(loader.world), 1, 1048576, NULL, "N",
@@ -174,16 +176,29 @@ static int run(dpl_loader *l, const cli_options *o, bench_result *r)
 
 static int finish(dpl_loader *l, const cli_options *o, bench_result *r, int err)
 {
-    const char *devices = o->loader.devices ? o->loader.devices : "cpu";
-
     mark(&r->end, l);
     dpl_info_get(l, &r->info);
-    r->has_upload = strstr(devices, "sim") || strstr(devices, "cuda");
+    r->has_upload = strstr(r->info.devices, "sim") || strstr(r->info.devices, "cuda");
     if (err && err != DPL_EDATA) return cli_fail(err, dpl_error_text(l));
     if (!err && o->json) bench_print_json(r, o);
     if (!err && !o->json) bench_print(r, o);
     cli_name_bad(l);
     return err ? cli_fail(err, dpl_error_text(l)) : CLI_DONE;
+}
+
+/* What is hashed is read here, and a GPU's memory cannot be. */
+static int check_hash(const dpl_loader *l, const cli_options *o)
+{
+    dpl_info info;
+
+    dpl_info_get(l, &info);
+    if (!o->hash || !strstr(info.devices, "cuda")) return CLI_DONE;
+    fprintf(
+        stderr,
+        "dpload: --hash with --devices %s: pixels on a GPU are not hashed; what is delivered is "
+        "the same on every device: use --devices cpu\n",
+        o->loader.devices);
+    return CLI_USAGE;
 }
 
 /* --- the decoder's limit --- */
@@ -224,6 +239,7 @@ int cli_bench(int argc, char **argv)
     o.loader.epochs = 1;
     o.rounds = 5;
     if (cli_parse(&command, argc, argv, &o, &dir, &code)) return code;
+    if (!o.loader.devices) o.loader.devices = o.hash || o.limit ? "cpu" : "auto";
     if (o.limit) o.loader.epochs = 0; /* rounds go on where the last one ended */
     if ((err = find_step(&o, &r.step_ns, &why)) || (err = cli_data_choose(&data, dir, &o, &why))) {
         code = cli_fail(err, why.s);
@@ -232,7 +248,7 @@ int cli_bench(int argc, char **argv)
     r.start_ns = dpl_now_ns(); /* the loader starts to work inside dpl_open() */
     if ((err = dpl_open(&l, &o.loader))) {
         code = cli_fail(err, dpl_error_text(NULL));
-    } else {
+    } else if (!(code = check_hash(l, &o))) {
         cli_announce(l, &o, o.json ? stderr : stdout);
         code = o.limit ? run_limit(l, &o) : finish(l, &o, &r, run(l, &o, &r));
     }

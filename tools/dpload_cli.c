@@ -137,7 +137,8 @@ void cli_announce(const dpl_loader *l, const cli_options *o, FILE *out)
             p->list ? p->list : p->path, info.samples, info.classes,
             p->recipe == DPL_EVAL ? "eval" : "train", p->width, p->height, cli_dtype_name(p->dtype),
             p->layout == DPL_NCHW ? "NCHW" : "NHWC", p->batch, info.workers, readers, info.prefetch,
-            p->devices ? p->devices : "cpu");
+            info.devices);
+    if (info.devices_text && o->verbose) fprintf(out, "no GPU is used: %s\n", info.devices_text);
     if (info.ignored_files) {
         fprintf(out, "%" PRIu64 " other files ignored, for example %s\n", info.ignored_files,
                 info.ignored_example ? info.ignored_example : "?");

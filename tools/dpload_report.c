@@ -167,7 +167,7 @@ static void json_settings(dpl_json *j, const bench_result *r, const cli_options 
     dpl_json_int(j, "workers", r->info.workers);
     dpl_json_int(j, "readers", r->info.readers);
     dpl_json_int(j, "prefetch", r->info.prefetch);
-    dpl_json_string(j, "devices", p->devices ? p->devices : "cpu");
+    dpl_json_string(j, "devices", r->info.devices);
     dpl_json_int(j, "rank", p->rank);
     dpl_json_int(j, "world", p->world);
     dpl_json_uint(j, "seed", p->seed);

@@ -35,8 +35,7 @@ const char *dpl_cuda_failure(dpl_device *d)
     return cuda->failure.s;
 }
 
-/* The same where the caller has a text to fill. */
-static int fail_cuda(dpl_text *why, cudaError_t e, const char *call)
+int dpl_cuda_fail(dpl_text *why, cudaError_t e, const char *call)
 {
     cudaGetLastError();
     return dpl_fail(why, DPL_EDEVICE, "%s: %s (CUDA error %d)", call, cudaGetErrorString(e),
@@ -74,8 +73,7 @@ static int is_no_gpu(cudaError_t e)
            e == cudaErrorNoDevice || e == cudaErrorInitializationError;
 }
 
-/* How many GPUs are visible, at least 1. */
-static int count_gpus(int *n, dpl_text *why)
+int dpl_cuda_count(int *n, dpl_text *why)
 {
     cudaError_t e;
 
@@ -121,7 +119,7 @@ static int start_gpu(int ordinal, dpl_text *why)
 
     if (e == cudaSuccess) e = cudaFree(NULL); /* older runtimes start at the first real call */
     if (e == cudaSuccess) return DPL_OK;
-    fail_cuda(why, e, "the GPU does not start");
+    dpl_cuda_fail(why, e, "the GPU does not start");
     return DPL_EDEVICE;
 }
 
@@ -136,7 +134,7 @@ static int cuda_open(dpl_device **out, const char *args, dpl_text *why)
     dpl_cuda_device *d;
     int n, was, err, ordinal = 0;
 
-    if ((err = parse_ordinal(args, &ordinal, why)) || (err = count_gpus(&n, why))) return err;
+    if ((err = parse_ordinal(args, &ordinal, why)) || (err = dpl_cuda_count(&n, why))) return err;
     if (ordinal >= n)
         return n == 1 ? dpl_fail(why, DPL_EDEVICE, "no such GPU (visible: 0)")
                       : dpl_fail(why, DPL_EDEVICE, "no such GPU (visible: 0-%d)", n - 1);
@@ -229,6 +227,10 @@ static const dpl_device_ops cuda_ops = {
     .native_wait = dpl_cuda_native_wait,
     .native_sync = dpl_cuda_native_sync,
     .failure = dpl_cuda_failure,
+    .gpus = dpl_cuda_gpus,
+#if DPL_CUDA_HAS_TRACE
+    .trace = &dpl_cuda_trace,
+#endif
 };
 
 __attribute__((visibility("default"))) const dpl_device_plugin *dpl_cuda_plugin(void);

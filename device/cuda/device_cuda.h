@@ -8,6 +8,13 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
+/* NVTX is headers only; some packages of CUDA leave them out. */
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#    define DPL_CUDA_HAS_TRACE 1
+#else
+#    define DPL_CUDA_HAS_TRACE 0
+#endif
+
 typedef struct dpl_cuda_device {
     dpl_device base;
     int ordinal;          /* of the visible devices: CUDA_VISIBLE_DEVICES has been applied */
@@ -20,6 +27,9 @@ typedef struct dpl_cuda_device {
  *  may have CUDA code of its own that looks there. Any thread. */
 int dpl_cuda_status(dpl_device *d, cudaError_t e, const char *call);
 
+/** DPL_EDEVICE and the same text where there is no device yet. */
+int dpl_cuda_fail(dpl_text *why, cudaError_t e, const char *call);
+
 /** The text of the first failure, or "". */
 const char *dpl_cuda_failure(dpl_device *d);
 
@@ -28,6 +38,11 @@ int dpl_cuda_use(dpl_device *d);
 /** The same, keeping in *was what to hand to dpl_cuda_leave(): for threads that are not ours. */
 int dpl_cuda_enter(dpl_device *d, int *was);
 void dpl_cuda_leave(int was);
+
+/** How many GPUs are visible: at least 1, or DPL_EDEVICE and why. */
+int dpl_cuda_count(int *n, dpl_text *why);
+int dpl_cuda_gpus(dpl_gpu_info **out, dpl_text *why);
+extern const dpl_trace dpl_cuda_trace; /* where DPL_CUDA_HAS_TRACE */
 
 int dpl_cuda_stream_create(dpl_device *d, dpl_stream **out, const char *name, dpl_text *why);
 void dpl_cuda_stream_destroy(dpl_stream *s);
