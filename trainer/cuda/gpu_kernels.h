@@ -123,7 +123,7 @@ typedef struct dpt_gpu_update {
     const double *sums;
     const float *scale;
     const int32_t *skip; /* device flag: not 0 = leave everything as it is. NULL = never */
-    double *norms;       /* scratch, LARS: [2 * segments * (DPT_GPU_NORM_PARTS + 1)] */
+    double *norms;       /* scratch, LARS: [segments * (2 * DPT_GPU_NORM_PARTS + 1)] */
 } dpt_gpu_update;
 /** SGD: bit-equal to dpt_sgd_update(). ADAMW: to torch.optim.AdamW with its portable CPU kernels.
  *  LARS, per segment, as apex's LARC without clipping: gradients become (g + wd * w) * trust * |w| /
