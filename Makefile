@@ -64,7 +64,7 @@ MAIN    := trainer/dptrain_main.c tools/dpload_main.c tools/drawset_main.c
 TRN_OBJ := $(call src,trainer,$(MAIN) $(if $(filter 0,$(DNNL)),$(wildcard trainer/backend_dnnl*.c)))
 TOOL_OBJ := $(call src,tools,$(MAIN))
 TESTS   := $(patsubst tests/%.c,$B/tests/%,$(wildcard tests/test_*.c))
-THREAD_TESTS := $(foreach n,base device upload loader source parallel team train,$(filter $B/tests/test_$n%,$(TESTS)))
+THREAD_TESTS := $(foreach n,base device upload loader source parallel team train gpu comm,$(filter $B/tests/test_$n%,$(TESTS)))
 KERNEL_TESTS := $(foreach n,resample convert rotate augment loader,$(filter $B/tests/test_$n%,$(TESTS)))
 TEST_OBJ := $(patsubst %.c,$B/%.o,$(filter-out $(wildcard tests/test_*.c),$(wildcard tests/*.c tests/fake/*.c)))
 CROSS   ?= aarch64-linux-gnu-gcc
@@ -102,15 +102,15 @@ cross-tests: $(CROSS_TESTS) # without foreign libraries: see tests/cross/cmocka.
 	$(Q)TEST_RUN=$(CROSS_RUN) tools/run_tests.sh $^
 fuzz: $(FUZZERS) ## build the fuzz targets (SAN=fuzz CC=clang)
 check: ## structure rules, headers alone, exported names, formatting, scripts
-	$(Q)tools/check.sh
+	$(Q)CUDA_INC='$(if $(filter 1,$(CUDA)),$(CUDA_INC))' tools/check.sh
 format: ## let clang-format decide
-	$(Q)clang-format -i $$(git ls-files '*.c' '*.h')
+	$(Q)clang-format -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.hpp')
 demo: ## from nothing to a trained model
 	$(Q)tools/demo.sh
 config: ## what was detected
-	@echo "compiler $(CC), build folder $B, oneDNN $(if $(filter 1,$(DNNL)),yes,no: training uses the slow reference backend), WebP $(if $(filter 1,$(WEBP)),yes,no), CUDA $(if $(filter 1,$(CUDA)),$(CUDA_HOME),no)"
+	@echo "compiler $(CC), build folder $B, oneDNN $(if $(filter 1,$(DNNL)),yes,no: training uses the slow reference backend), WebP $(if $(filter 1,$(WEBP)),yes,no), CUDA $(CUDA_FOUND)"
 help: ## this text
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile cuda.mk | expand -t 14
 clean: ## remove the build folder
 	rm -rf build
 

@@ -77,7 +77,7 @@ NVCCFLAGS := -O3 -std=c++17 -fmad=false $(foreach g,$(GPUS),-gencode arch=comput
              -Werror all-warnings -Xptxas -Werror,-warn-spills,-warn-lmem-usage,-v \
              -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-ffp-contract=off -Iinclude -I.
 CXX_OF    := $(patsubst cc,c++,$(subst clang,clang++,$(subst gcc,g++,$(CC))))
-SHIMFLAGS  = -x c++ -std=c++17 -include tests/fake/cuda/cuda_shim.h $(CUDA_INC) -D_GNU_SOURCE -Iinclude -I. $(OPT) -fPIC \
+SHIMFLAGS  = -x c++ -std=c++17 -include tests/fake/cuda/cuda_shim.hpp $(CUDA_INC) -D_GNU_SOURCE -Iinclude -I. $(OPT) -fPIC \
              -fvisibility=hidden -ffp-contract=off -fno-exceptions -fno-rtti -pthread -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror) \
              $(SANFLAGS) $(if $(filter asan,$(SAN)),$(if $(findstring clang,$(CC)),-fsanitize-address-use-after-return=never,-fsanitize-sections=.shim_shared --param asan-use-after-return=0)) $(CFLAGS)
 $B/%.cu.o: %.cu
@@ -86,6 +86,10 @@ $B/%.cu.o: %.cu
 $B/shim/%.o: %.cu
 	@mkdir -p $(@D)
 	$(Q)$(CXX_OF) $(SHIMFLAGS) -MMD -MP -c $< -o $@
+
+.PHONY: gpu-budget
+gpu-budget: $(if $(NVCC),$(KERNELS)) ## what kernels take of a GPU against trainer/cuda/registers.txt (UPDATE=1: note it there)
+	$(Q)$(if $(NVCC),NVCC=$(NVCC) tools/gpu_budget.sh $(if $(UPDATE),--update) $(KERNELS:.o=.ptxas),echo "gpu-budget: no nvcc here, nothing to compare")
 
 # --- for GPUs ---
 SHARED = $(Q)mkdir -p $(@D) && $(CC) $(ALLFLAGS) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL

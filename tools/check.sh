@@ -29,13 +29,13 @@ while read -r file; do
         [ "$included" = dpload.h ] && target=include || target=${included%%/*}
         [[ $may == *" $target "* ]] || say "$file includes \"$included\": $folder/ may include:${may% }"
     done < <(sed -n 's/^ *# *include "\(.*\)".*/\1/p' "$file")
-done < <(files '*.c' '*.h' '*.cu')
+done < <(files '*.c' '*.h' '*.cu' '*.cuh' '*.hpp')
 
 # --- 2. a third-party header appears in one family of files only ---
 family() { # HEADER-PATTERN ALLOWED-FILE-PATTERN
     while read -r file; do
         [[ $file =~ $2 ]] || say "$file includes <$1>: only $2 may"
-    done < <(files '*.c' '*.h' '*.cu' | xargs grep -lE "# *include <($1)" 2>/dev/null)
+    done < <(files '*.c' '*.h' '*.cu' '*.cuh' '*.hpp' | xargs grep -lE "# *include <($1)" 2>/dev/null)
 }
 family 'jpeglib|jerror|jmorecfg|turbojpeg' '^(loader/decode_jpeg|tools/jpeg_write)'
 family 'png' '^(loader/decode_png|tools/png_write)'
@@ -49,13 +49,14 @@ family 'nvtx' '^device/cuda/|^trainer/cuda/'
 family 'cuda' '^(device/cuda/|trainer/cuda/|tests/fake/cuda/)'
 
 # --- 3. every header compiles alone, as C11 and as C++17 ---
+read -ra cuda <<<"${CUDA_INC:-}" # where CUDA's headers are; empty: not here
 while read -r header; do
-    gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Werror -Iinclude -I. -fsyntax-only -x c "$header" ||
-        say "$header does not compile alone as C11"
-    case $header in tests/*) continue ;; esac
-    g++ -std=c++17 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Werror -Iinclude -I. -fsyntax-only -x c++ "$header" ||
-        say "$header does not compile alone as C++17"
-done < <(files '*.h')
+    case $header in */cuda/*) [ ${#cuda[@]} -gt 0 ] || continue ;; esac
+    flags=(-D_GNU_SOURCE -Wall -Wextra -Wpedantic -Werror -Iinclude -I. "${cuda[@]}" -fsyntax-only)
+    case $header in *.h) gcc -std=c11 "${flags[@]}" -x c "$header" || say "$header does not compile alone as C11" ;; esac
+    case $header in tests/*.h) continue ;; esac
+    g++ -std=c++17 "${flags[@]}" -x c++ "$header" || say "$header does not compile alone as C++17"
+done < <(files '*.h' '*.hpp')
 
 # --- 4. exported names, and no mutable globals in the library ---
 make --no-print-directory lib >/dev/null || say "the library does not build"
@@ -71,18 +72,21 @@ while read -r name; do say "libdpload.a: mutable global: $name"; done < <(
     objdump -t build/lib/libdpload.a | awk 'NF > 3 && $(NF-2) ~ /^\.(data|bss)$/ && $NF !~ /^\./ { print $NF }')
 
 # --- 5. formatting, names, sizes, licence lines ---
-files '*.c' '*.h' | grep -v '^tests/data/' | xargs clang-format --dry-run -Werror 2>&1 | grep -E 'error' | head -n 20 | grep . && say "run make format"
-while read -r name; do say "two files are called $name"; done < <(files '*.c' '*.h' '*.cu' | xargs -n1 basename | sort | uniq -d)
+files '*.c' '*.h' '*.cu' '*.cuh' '*.hpp' | grep -v '^tests/data/' | xargs clang-format --dry-run -Werror 2>&1 | grep -E 'error' | head -n 20 | grep . && say "run make format"
+while read -r name; do say "two files are called $name"; done < <(files '*.c' '*.h' '*.cu' '*.cuh' '*.hpp' | xargs -n1 basename | sort | uniq -d)
 while read -r file; do
     lines=$(wc -l <"$file")
     [ "$lines" -le 500 ] || say "$file has $lines lines: split over 500"
     head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || say "$file has no SPDX line"
-done < <(files '*.c' '*.h' '*.cu' | grep -v '^tests/data/')
+done < <(files '*.c' '*.h' '*.cu' '*.cuh' '*.hpp' | grep -v '^tests/data/')
 for file in Makefile cuda.mk; do
     [ "$(wc -l <$file)" -le 200 ] || say "$file has more than 200 lines"
 done
 
-# --- 6. scripts ---
+# --- 6. what kernels take of a GPU; says so where nvcc is not ---
+make --no-print-directory gpu-budget || say "kernels take more than trainer/cuda/registers.txt says"
+
+# --- 7. scripts ---
 mapfile -t scripts < <(files '*.sh' .ci/run)
 shellcheck "${scripts[@]}" || say "shellcheck"
 

@@ -3,7 +3,8 @@
 # Put the built files in their places, or take them away: `make install`, `make uninstall`.
 #   tools/install.sh install|uninstall
 # From the environment: BIN, LIB and DOC (where the built files are), PREFIX and LIBDIR (where they
-# go), CUDA (1: libdpload_cuda.so was built too), DESTDIR (written before both while a package is made, else empty).
+# go), CUDA (1: libdpload_cuda.so was built too, and where all of its needs were found libdptrain_cuda.so),
+# DESTDIR (written before both while a package is made, else empty).
 set -eu
 umask 022
 
@@ -22,6 +23,9 @@ link libdpload.so.0 $LIBDIR/libdpload.so
 EOF
     if [ "${CUDA:-0}" = 1 ] || [ "$1" = uninstall ]; then
         echo "644 $LIB/libdpload_cuda.so $LIBDIR/libdpload_cuda.so"
+        if [ -e "$LIB/libdptrain_cuda.so" ] || [ "$1" = uninstall ]; then
+            echo "644 $LIB/libdptrain_cuda.so $LIBDIR/libdptrain_cuda.so"
+        fi
     fi
     for program in dptrain dpload; do
         cat <<EOF

@@ -2,10 +2,12 @@
 /* One way to launch a kernel, for nvcc and for the CPU shim of the tests, which compiles the same .cu
  * files as C++ and comes in by -include. Kernels are static functions, named where they are launched
  * (a template as (name<type>)); use threadIdx, blockIdx, blockDim, gridDim, __shared__,
- * __syncthreads() and what tests/fake/cuda/cuda_shim_device.h has; no inline PTX, no launches of their
+ * __syncthreads() and what tests/fake/cuda/cuda_shim_device.hpp has; no inline PTX, no launches of their
  * own. */
 #ifndef DPT_TRAINER_CUDA_GPU_LAUNCH_H
 #define DPT_TRAINER_CUDA_GPU_LAUNCH_H
+
+#include <stddef.h>
 
 #ifdef __CUDACC__
 #    include <cuda_bf16.h>

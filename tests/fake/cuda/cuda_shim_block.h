@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running the blocks of a kernel on the thread of a fake stream: what cuda_shim.h makes of a .cu file
+/* Running the blocks of a kernel on the thread of a fake stream: what cuda_shim.hpp makes of a .cu file
  * calls this. Each CUDA thread is a fibre; blocks run one after another, kernels of different streams
  * too, but ThreadSanitizer is told of CUDA's order only, so that it sees races between threads that
  * no barrier orders, between blocks, and between kernels whose streams do not wait for each other.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What objects made by nvcc call: they register their kernels by name when they are loaded, and launch
- * them by handle. Here the kernel that runs is its CPU twin, the same source through cuda_shim.h, which
+ * them by handle. Here the kernel that runs is its CPU twin, the same source through cuda_shim.hpp, which
  * must be in a library that is loaded too. */
 #ifndef TESTS_FAKE_CUDA_FAKE_REGISTER_H
 #define TESTS_FAKE_CUDA_FAKE_REGISTER_H

@@ -58,14 +58,18 @@ static __global__ void sum(float *out, const float *in, size_t n)
     if (!threadIdx.x) out[blockIdx.x] = v;
 }
 
-static __global__ void diverge(int *out, int after)
+static __global__ void diverge(int *out, int after, plants_way way)
 {
-    if ((int)threadIdx.x >= after) return;
+    if ((int)threadIdx.x >= after) {
+        if (way == PLANTS_OTHER_BARRIER) __syncthreads();
+        if (way == PLANTS_WARP) __syncwarp();
+        return;
+    }
     __syncthreads();
     out[threadIdx.x] = 1;
 }
 
-static __global__ void copy(float *out, const float *in, size_t n)
+static __global__ void copy_floats(float *out, const float *in, size_t n)
 {
     const size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
 
@@ -83,7 +87,6 @@ static __global__ void copy_shared(int *out, int at)
     out[threadIdx.x] = part[threadIdx.x];
 }
 
-/* Lanes that are not in the mask leave. */
 static __global__ void warp(unsigned *out, unsigned mask)
 {
     const unsigned lane = threadIdx.x;
@@ -166,10 +169,10 @@ template <typename T> static __global__ void fill(T *out, T v, int n)
 
 /* --- launchers --- */
 
-static int run_place(int *out, const int g[3], const int b[3], void *stream)
+static int run_place(int *out, const unsigned g[3], const unsigned b[3], size_t shared,
+                     void *stream)
 {
-    return DPT_LAUNCH(place, dim3((unsigned)g[0], (unsigned)g[1], (unsigned)g[2]),
-                      dim3((unsigned)b[0], (unsigned)b[1], (unsigned)b[2]), 0, stream, out);
+    return DPT_LAUNCH(place, dim3(g[0], g[1], g[2]), dim3(b[0], b[1], b[2]), shared, stream, out);
 }
 
 static int run_reverse(int *values, int blocks, int block, int barrier, void *stream)
@@ -187,14 +190,15 @@ static int run_sum(float *out, const float *in, size_t n, int blocks, void *stre
     return DPT_LAUNCH(sum, blocks, WARP * WARPS, 0, stream, out, in, n);
 }
 
-static int run_diverge(int *out, int block, int after, void *stream)
+static int run_diverge(int *out, int block, int after, plants_way way, void *stream)
 {
-    return DPT_LAUNCH(diverge, 1, block, 0, stream, out, after);
+    return DPT_LAUNCH(diverge, 1, block, 0, stream, out, after, way);
 }
 
 static int run_copy(float *out, const float *in, size_t n, size_t over, void *stream)
 {
-    return DPT_LAUNCH(copy, (unsigned)((n + over + 63) / 64), 64, 0, stream, out, in, n + over);
+    return DPT_LAUNCH(copy_floats, (unsigned)((n + over + 63) / 64), 64, 0, stream, out, in,
+                      n + over);
 }
 
 static int run_copy_shared(int *out, int at, void *stream)
@@ -242,16 +246,78 @@ static int run_fill_int(int *out, int v, int n, void *stream)
     return DPT_LAUNCH((fill<int>), (n + 255) / 256, 256, 0, stream, out, v, n);
 }
 
+/* --- CUDA's own --- */
+
+static int stream_create(void **stream)
+{
+    return cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking);
+}
+
+static int stream_destroy(void *stream)
+{
+    return cudaStreamDestroy((cudaStream_t)stream);
+}
+
+static int sync(void *stream)
+{
+    return cudaStreamSynchronize((cudaStream_t)stream);
+}
+
+static int get(void **p, size_t bytes)
+{
+    return cudaMalloc(p, bytes);
+}
+
+static int put(void *p)
+{
+    return cudaFree(p);
+}
+
+static int copy_and_wait(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind,
+                         void *stream)
+{
+    const int e = cudaMemcpyAsync(dst, src, bytes, kind, (cudaStream_t)stream);
+
+    return e ? e : sync(stream);
+}
+
+static int upload(void *dst, const void *src, size_t bytes, void *stream)
+{
+    return copy_and_wait(dst, src, bytes, cudaMemcpyHostToDevice, stream);
+}
+
+static int download(void *dst, const void *src, size_t bytes, void *stream)
+{
+    return copy_and_wait(dst, src, bytes, cudaMemcpyDeviceToHost, stream);
+}
+
 extern "C" __attribute__((visibility("default"))) const plants *plants_table(void);
 
 const plants *plants_table(void)
 {
     static const plants table = {
-        run_place,       run_reverse,    run_reverse_dynamic,
-        run_sum,         run_diverge,    run_copy,
-        run_copy_shared, run_warp,       run_warp_order,
-        run_atomics,     run_bits,       run_uninitialised,
-        run_vectors,     run_fill_float, run_fill_int,
+        stream_create,
+        stream_destroy,
+        sync,
+        get,
+        put,
+        upload,
+        download,
+        run_place,
+        run_reverse,
+        run_reverse_dynamic,
+        run_sum,
+        run_diverge,
+        run_copy,
+        run_copy_shared,
+        run_warp,
+        run_warp_order,
+        run_atomics,
+        run_bits,
+        run_uninitialised,
+        run_vectors,
+        run_fill_float,
+        run_fill_int,
     };
 
     return &table;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA's functions of device code, for cuda_shim.h: warp operations, atomics, arithmetic. What is not
+/* CUDA's functions of device code, for cuda_shim.hpp: warp operations, atomics, arithmetic. What is not
  * here does not compile: add it with a test in plants.cu. Approximations (__expf and the like)
  * are left out, because no CPU gives their bits. */
-#ifndef TESTS_FAKE_CUDA_CUDA_SHIM_DEVICE_H
-#define TESTS_FAKE_CUDA_CUDA_SHIM_DEVICE_H
+#ifndef TESTS_FAKE_CUDA_CUDA_SHIM_DEVICE_HPP
+#define TESTS_FAKE_CUDA_CUDA_SHIM_DEVICE_HPP
 
 #include "tests/fake/cuda/cuda_shim_block.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes C++ of a .cu file: g++ -x c++ -include this one. Kernels then run on the CPU, on the threads of
  * the fake runtime's streams (cuda_shim_block.h). Conversions and vector types are the real headers'. */
-#ifndef TESTS_FAKE_CUDA_CUDA_SHIM_H
-#define TESTS_FAKE_CUDA_CUDA_SHIM_H
+#ifndef TESTS_FAKE_CUDA_CUDA_SHIM_HPP
+#define TESTS_FAKE_CUDA_CUDA_SHIM_HPP
 
 #include "tests/fake/cuda/cuda_shim_block.h"
 #include "tests/fake/cuda/fake_register.h"
@@ -112,6 +112,6 @@ const int kernel<Kernel>::listed = kernel<Kernel>::list();
 #define DPT_SHARED_DYNAMIC(type, name)                                                             \
     type *const name = reinterpret_cast<type *>(shim_dynamic_shared())
 
-#include "tests/fake/cuda/cuda_shim_device.h"
+#include "tests/fake/cuda/cuda_shim_device.hpp"
 
 #endif
