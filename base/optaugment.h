@@ -72,6 +72,8 @@
       "its height / width [0.3,3.3]", NULL, 0 },                                                                     \
     { "erase-value", 0, NULL, DPL_OPT_THREE, offsetof(TYPE, M.erase_value), -1000000, 1000000, NULL, "R,G,B",        \
       "its normalised colour; 0 = the mean [0,0,0]", NULL, 0 },                                                      \
+    { "erase-mode", 0, "remode", DPL_OPT_CHOICE, offsetof(TYPE, M.erase_mode), 0, 0, "const|rand|pixel", "NAME",       \
+      "const (--erase-value), rand (a random colour for each box) or pixel (random throughout) [const]", NULL, 0 }, \
     { "mixup", 0, "mixup-alpha", DPL_OPT_DOUBLE, offsetof(TYPE, M.mixup), 0, 1000, NULL, "ALPHA",                    \
       "blend each picture with the next of its batch, weight from Beta(ALPHA,ALPHA) [0]", NULL, 0 },                 \
     { "cutmix", 0, "cutmix-alpha", DPL_OPT_DOUBLE, offsetof(TYPE, M.cutmix), 0, 1000, NULL, "ALPHA",                 \
@@ -83,7 +85,7 @@
     "ra-magnitude", "color-jitter", "grayscale", "blur", "blur-kernel", "blur-sigma", "invert", \
     "posterize", "posterize-bits", "solarize", "solarize-threshold", "sharpness", \
     "sharpness-factor", "autocontrast", "equalize", "affine-degrees", "affine-translate", \
-    "affine-scale", "affine-shear", "rotate-once", "random-erase", "erase-scale", "erase-ratio", "erase-value", \
+    "affine-scale", "affine-shear", "rotate-once", "random-erase", "erase-scale", "erase-ratio", "erase-value", "erase-mode", \
     "mixup", "cutmix"
 /* clang-format on */
 

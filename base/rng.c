@@ -82,3 +82,16 @@ double dpl_rng_normal(dpl_rng *r)
 
     return radius * cos(2 * M_PI * dpl_rng_unit(r));
 }
+
+/* In double, so that results do not depend on the last bits of the functions. */
+void dpl_rng_normals(dpl_rng *r, float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i += 2) {
+        const double u = ((double)dpl_rng_u32(r) + 0.5) * 0x1p-32;
+        const double radius = sqrt(-2 * log(u));
+        const double angle = 2 * M_PI * 0x1p-32 * (double)dpl_rng_u32(r);
+
+        out[i] = (float)(radius * cos(angle));
+        if (i + 1 < n) out[i + 1] = (float)(radius * sin(angle));
+    }
+}

@@ -5,6 +5,7 @@
 #ifndef DPL_BASE_RNG_H
 #define DPL_BASE_RNG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -21,7 +22,8 @@ typedef enum dpl_purpose {
     DPL_RNG_SPLIT = 3,
     DPL_RNG_INIT = 4, /* weights; sample = parameter index */
     DPL_RNG_DROPOUT = 5,
-    DPL_RNG_MIX = 6
+    DPL_RNG_MIX = 6,
+    DPL_RNG_ERASE = 7 /* values, not the box */
 } dpl_purpose;
 
 typedef struct dpl_rng {
@@ -46,6 +48,10 @@ uint32_t dpl_rng_below(dpl_rng *r, uint32_t n);
 
 /** Normal with mean 0 and deviation 1 (Box-Muller; draws two numbers, uses one result). */
 double dpl_rng_normal(dpl_rng *r);
+
+/** n of them in single precision, from 32 random bits each: |v| < 6.7. Two at a time from two numbers;
+ *  n odd: the last one's partner is dropped. */
+void dpl_rng_normals(dpl_rng *r, float *out, size_t n);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last steps of a picture, which depend on the type and layout that are delivered. */
 #include "loader/loader.h"
+#include "loader/recipe.h"
 
 size_t dpl_dtype_bytes(dpl_dtype t)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Augmentation through the loader: equal bytes whoever does the work, evaluation untouched, erased
  * values in every layout, and clear refusals. */
+#include "kernels/convert.h"
 #include "tests/loaderutil.h"
 
 #include <math.h>
@@ -73,6 +74,7 @@ static void bytes_do_not_depend_on_the_workers(void **state)
         if (kind == 6) a.decode = DPL_DECODE_EXACT;
         if (kind % 2) a.dtype = DPL_FLOAT32;
         if (kind == 3) a.layout = DPL_NCHW;
+        a.erase_mode = (dpl_erase_mode)(kind % 3);
         a.workers = 1;
         b = a;
         b.workers = 4;
@@ -178,6 +180,147 @@ static void erased_pixels_have_the_value_in_every_layout(void **state)
     assert_int_equal(pixels_of(&o, own), 0);
 }
 
+enum { ERASED_PICTURES = 40, SIDE = 64, VALUES = SIDE * SIDE * 3 };
+
+/* The first pictures, all numbers as float and pixel by pixel: [ERASED_PICTURES][SIDE][SIDE][3]. Most
+ * of each is erased. */
+static float *erased(dpl_erase_mode mode, dpl_dtype dtype, dpl_layout layout, int workers)
+{
+    float *out = malloc(sizeof *out * ERASED_PICTURES * VALUES);
+    dpl_options o = test_loader_options(&memory);
+    dpl_loader *l;
+    dpl_batch b;
+
+    assert_non_null(out);
+    o.batch = ERASED_PICTURES;
+    o.width = o.height = SIDE;
+    o.random_erase = 1;
+    o.erase_scale_min = o.erase_scale_max = 0.7;
+    o.erase_ratio_min = o.erase_ratio_max = 1;
+    o.erase_mode = mode;
+    o.dtype = dtype;
+    o.layout = layout;
+    o.workers = workers;
+    assert_int_equal(dpl_open(&l, &o), DPL_OK);
+    assert_int_equal(dpl_next(l, &b, -1), DPL_OK);
+    assert_int_equal(b.n, ERASED_PICTURES);
+    for (int i = 0; i < ERASED_PICTURES * VALUES; i++) {
+        const int at = i / VALUES, px = i % VALUES / 3, c = i % 3;
+        const int k = layout == DPL_NCHW ? at * VALUES + c * SIDE * SIDE + px : i;
+        const void *v = b.part[0].pixels;
+
+        out[i] = dtype == DPL_UINT8     ? (float)((const uint8_t *)v)[k]
+                 : dtype == DPL_FLOAT32 ? ((const float *)v)[k]
+                                        : (float)((const uint16_t *)v)[k];
+    }
+    dpl_release(l, &b, NULL);
+    dpl_close(&l);
+    return out;
+}
+
+/* Which numbers erasing with 0 set; the box is the same in every mode. */
+static uint8_t *erased_where(void)
+{
+    float *zero = erased(DPL_ERASE_VALUE, DPL_FLOAT32, DPL_NHWC, 2);
+    uint8_t *in = malloc(ERASED_PICTURES * VALUES);
+
+    assert_non_null(in);
+    for (int i = 0; i < ERASED_PICTURES * VALUES; i++) in[i] = zero[i] == 0;
+    free(zero);
+    return in;
+}
+
+/* Normal numbers in the box, and the picture around it as it was. */
+static void random_pixels_are_normal(void **state)
+{
+    float *v = erased(DPL_ERASE_PIXELS, DPL_FLOAT32, DPL_NHWC, 2);
+    float *zero = erased(DPL_ERASE_VALUE, DPL_FLOAT32, DPL_NHWC, 2);
+    uint8_t *in = erased_where();
+    double n = 0, sum = 0, squares = 0, fourth = 0, beyond = 0, next = 0;
+
+    (void)state;
+    for (int i = 0; i < ERASED_PICTURES * VALUES; i++) {
+        if (!in[i]) assert_true(v[i] == zero[i]);
+        if (!in[i]) continue;
+        n++;
+        sum += v[i];
+        squares += (double)v[i] * v[i];
+        fourth += pow(v[i], 4);
+        beyond += fabsf(v[i]) > 1.959964F;
+        if (i % VALUES && in[i - 1]) next += (double)v[i] * v[i - 1];
+    }
+    assert_true(n > 0.6 * ERASED_PICTURES * VALUES);
+    assert_true(fabs(sum / n) < 0.01); /* deviation of the mean: 0.0017 */
+    assert_true(fabs(squares / n - 1) < 0.02);
+    assert_true(fabs(fourth / n - 3) < 0.1);
+    assert_true(fabs(beyond / n - 0.05) < 0.003);
+    assert_true(fabs(next / n) < 0.01); /* neighbours have nothing to do with each other */
+    free(v);
+    free(zero);
+    free(in);
+}
+
+/* A colour for each box, another one for the next picture; normal over many. */
+static void random_colours_fill_the_box(void **state)
+{
+    float *v = erased(DPL_ERASE_COLOR, DPL_FLOAT32, DPL_NHWC, 2), last[3] = { 99, 99, 99 };
+    uint8_t *in = erased_where();
+    double squares = 0;
+
+    (void)state;
+    for (int at = 0; at < ERASED_PICTURES; at++) {
+        float color[3] = { 0 };
+        int found = 0;
+
+        for (int i = at * VALUES; i < (at + 1) * VALUES; i += 3) {
+            if (!in[i] || !in[i + 1] || !in[i + 2]) continue;
+            if (!found++) memcpy(color, v + i, sizeof color);
+            assert_memory_equal(color, v + i, sizeof color);
+        }
+        assert_true(found > SIDE * SIDE / 2);
+        assert_memory_not_equal(color, last, sizeof last);
+        memcpy(last, color, sizeof last);
+        for (int c = 0; c < 3; c++) squares += (double)color[c] * color[c];
+    }
+    assert_true(squares > 0.6 * 3 * ERASED_PICTURES && squares < 1.5 * 3 * ERASED_PICTURES);
+    free(v);
+    free(in);
+}
+
+/* torchvision normalises and then writes the numbers: other types have the nearest value of theirs,
+ * other layouts and more workers the same. */
+static void random_values_are_the_same_in_every_type(void **state)
+{
+    static const double mean[3] = { 0.485, 0.456, 0.406 }, std[3] = { 0.229, 0.224, 0.225 };
+    uint8_t *in = erased_where();
+
+    (void)state;
+    for (int m = DPL_ERASE_COLOR; m <= DPL_ERASE_PIXELS; m++) {
+        const dpl_erase_mode mode = (dpl_erase_mode)m;
+        float *v = erased(mode, DPL_FLOAT32, DPL_NHWC, 1);
+        float *planes = erased(mode, DPL_FLOAT32, DPL_NCHW, 3);
+        float *levels = erased(mode, DPL_UINT8, DPL_NHWC, 2);
+        float *bfloats = erased(mode, DPL_BFLOAT16, DPL_NCHW, 2);
+        float *halves = erased(mode, DPL_FLOAT16, DPL_NHWC, 2);
+
+        assert_memory_equal(v, planes, sizeof *v * ERASED_PICTURES * VALUES);
+        for (int i = 0; i < ERASED_PICTURES * VALUES; i++) {
+            const double level = 255 * (v[i] * std[i % 3] + mean[i % 3]);
+
+            if (!in[i]) continue;
+            assert_true(fabs(levels[i] - fmin(255, fmax(0, level))) <= 0.5001);
+            assert_true(bfloats[i] == dpl_to_bfloat(v[i]));
+            assert_true(halves[i] == dpl_to_half(v[i]));
+        }
+        free(v);
+        free(planes);
+        free(levels);
+        free(bfloats);
+        free(halves);
+    }
+    free(in);
+}
+
 /* A wide padding is the fill colour, and never less than the picture leaves of it. */
 static void padding_has_the_fill_colour(void **state)
 {
@@ -263,6 +406,7 @@ static void senseless_values_are_refused(void **state)
     REFUSED(o.erase_scale_max = 1.5, "erase_scale 0.02..1.5");
     REFUSED(o.erase_ratio_min = NAN, "erase_ratio nan");
     REFUSED(o.erase_value[0] = INFINITY, "erase_value inf");
+    REFUSED(o.erase_mode = (dpl_erase_mode)3, "erase_mode 3: expected 0..2");
 }
 
 int main(void)
@@ -272,6 +416,9 @@ int main(void)
         cmocka_unit_test(every_transform_does_something),
         cmocka_unit_test(evaluation_is_not_augmented),
         cmocka_unit_test(erased_pixels_have_the_value_in_every_layout),
+        cmocka_unit_test(random_pixels_are_normal),
+        cmocka_unit_test(random_colours_fill_the_box),
+        cmocka_unit_test(random_values_are_the_same_in_every_type),
         cmocka_unit_test(padding_has_the_fill_colour),
         cmocka_unit_test(one_resample_is_what_is_delivered),
         cmocka_unit_test(senseless_values_are_refused),

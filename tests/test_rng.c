@@ -209,6 +209,29 @@ static void normal_is_finite_at_the_ends(void **state)
     assert_true(dpl_rng_normal(&r) == 0);
 }
 
+/* Expected: Philox and the formula written down anew in Python, rounded by numpy's float32. */
+static void normals_are_box_muller_pairs(void **state)
+{
+    static const float want[8] = { -1.62597871F, 1.57071877F,  -0.30767253F, -0.337646365F,
+                                   -1.64149785F, 0.365433514F, 0.199953601F, 0.462123871F };
+    float got[9] = { 0 };
+    dpl_rng r;
+
+    (void)state;
+    dpl_rng_init(&r, 7, 3, 11, DPL_RNG_ERASE);
+    dpl_rng_normals(&r, got, 8);
+    assert_memory_equal(got, want, sizeof want);
+    dpl_rng_init(&r, 7, 3, 11, DPL_RNG_ERASE);
+    dpl_rng_normals(&r, got, 3); /* the fourth is dropped */
+    dpl_rng_normals(&r, got + 3, 4);
+    assert_memory_equal(got, want, 3 * sizeof *want);
+    assert_memory_equal(got + 3, want + 4, 4 * sizeof *want);
+    assert_true(got[8] == 0);
+    r = fixed(0, 0, ~0U, 0);
+    dpl_rng_normals(&r, got, 4);
+    for (int i = 0; i < 4; i++) assert_true(fabsf(got[i]) < 6.8F);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +245,7 @@ int main(void)
         cmocka_unit_test(below_rejects_exactly_the_surplus),
         cmocka_unit_test(normal_has_its_moments),
         cmocka_unit_test(normal_is_finite_at_the_ends),
+        cmocka_unit_test(normals_are_box_muller_pairs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
