@@ -220,9 +220,13 @@ void dpl_recipe_make(dpl_recipe_spec *s, const dpl_options *o)
 
 void dpl_recipe_levels(uint8_t level[3], const float value[3], const dpl_options *o)
 {
+    const double whole = 0x1.8p52; /* its neighbours are 1 apart */
+
     for (int c = 0; c < 3; c++) {
         const double v = 255 * ((double)value[c] * (double)o->std[c] + (double)o->mean[c]);
 
-        level[c] = (uint8_t)fmin(255, fmax(0, rint(v)));
+        const double clipped = v < 0 ? 0 : v > 255 ? 255 : v;
+
+        level[c] = (uint8_t)((clipped + whole) - whole);
     }
 }
