@@ -150,6 +150,9 @@ static void senseless_options_are_usage_errors(void **state)
     refused(2, "one DIR", "found 2", "data data");
     refused(2, "--val-split", "val/ already", "--val-split 10% data");
     refused(4, "cuda:0", "--devices cpu", "--devices cuda:0 data");
+    refused(2, "--amp bf16", "fp32 there", "--amp bf16 --devices cpu data");
+    refused(2, "--amp fp16", "--amp auto", "--amp fp16 --devices sim:5ms data");
+    refused(2, "--amp half", "bf16", "--amp half data");
 }
 
 static void unusable_data_is_named(void **state)

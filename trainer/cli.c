@@ -54,6 +54,8 @@ static const dpl_opt table[] = {
       "compute threads over all devices; 0 = one per usable core [0]", NULL, 0 },
     { "backend", 0, NULL, DPL_OPT_STRING, AT(backend), 0, 0, NULL, "NAME",
       "auto, dnnl (oneDNN) or ref (plain C, slow) [auto]", NULL, 0 },
+    { "amp", 0, NULL, DPL_OPT_CHOICE, AT(amp), 0, 0, "auto|off|bf16|fp16", "MODE",
+      "numbers that GPUs compute in: bf16, fp16 (with a loss scale), off = fp32;\nauto = bf16 where the GPUs have it, else fp16. The CPU takes fp32 [auto]", NULL, 0 },
     { "output", 'o', "output-dir", DPL_OPT_STRING, AT(output), 0, 0, NULL, "DIR",
       "run folder: checkpoints and logs [runs/ARCH-DATE-N]", "Files", 1 },
     { "force", 'f', NULL, DPL_OPT_FLAG, AT(force), 0, 0, NULL, NULL,

@@ -47,6 +47,7 @@ typedef struct dpt_options {
     const char *devices, *split;
     int threads;
     const char *backend;
+    int amp; /* dpt_amp */
     const char *output;
     int force;
     const char *resume;

@@ -135,13 +135,35 @@ static void say_loaded(const dpt_run *r)
         dpt_report_note(r->report, "=> loaded checkpoint '%s'", r->opt->resume);
 }
 
+/* Options that only one kind of device has. A resumed run brings those of its first devices along. */
+static int check_kind(const dpt_run *r, dpl_text *why)
+{
+    static const char *const amp[] = { "auto", "off", "bf16", "fp16" };
+    const char *const only_cpu = dpt_cli_given(r->cli, "backend")   ? "backend"
+                                 : dpt_cli_given(r->cli, "threads") ? "threads"
+                                                                    : NULL;
+
+    if (!r->cuda && r->opt->amp > DPT_AMP_OFF)
+        return dpl_fail(
+            why, DPT_EXIT_USAGE,
+            "--amp %s with --devices %s: layers compute in fp32 there; leave --amp out, "
+            "give --amp auto, or use GPUs (--devices cuda)",
+            amp[r->opt->amp], r->opt->devices);
+    if (r->cuda && only_cpu)
+        return dpl_fail(why, DPT_EXIT_USAGE,
+                        "--%s with --devices %s: it is for training on the CPU; leave it out",
+                        only_cpu, r->opt->devices);
+    return DPT_EXIT_DONE;
+}
+
 /* Everything that can be refused is refused here, before the first step. */
 static int prepare(dpt_run *r, dpl_text *why)
 {
     int rc;
 
     if ((rc = dpt_run_resume(r, why)) || (rc = dpt_run_devices(r, why)) ||
-        (rc = dpt_run_folder_check(r, why)) || (rc = dpt_run_data(r, why)))
+        (rc = check_kind(r, why)) || (rc = dpt_run_folder_check(r, why)) ||
+        (rc = dpt_run_data(r, why)))
         return rc;
     if (r->sim) return DPT_EXIT_DONE;
     dpt_report_note(r->report, "=> creating model '%s'", r->opt->arch);

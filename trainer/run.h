@@ -45,14 +45,15 @@ typedef struct dpt_run {
     /* data */
     char *train_path, *val_path; /* NULL = none */
     int listed;                  /* 1 = these are lists, not folders */
-    int subsets;                 /* 1 = both are parts of one folder or list (--val-split) */
-    const char *val_index;       /* index file of val_path, or NULL */
+    int bytes;   /* 1 = pixels come as uint8 NHWC, and the devices normalise them; 0 = fp32 NCHW */
+    int subsets; /* 1 = both are parts of one folder or list (--val-split) */
+    const char *val_index; /* index file of val_path, or NULL */
     dpl_loader *train, *val;
     dpl_info train_info, val_info;
     uint64_t named_train, named_val; /* entries of the bad lists already named */
 
     /* model */
-    const dpt_backend *backend;
+    const dpt_backend *backend; /* of CPU replicas, else NULL */
     dpt_graph *graph;
     float *params, *momentum, *buffers;
     dpt_team *team;
@@ -106,6 +107,9 @@ void dpt_run_result(const dpt_run *r, int code, FILE *out);
 
 /** The whole program after the command line was parsed. */
 int dpt_run_main(dpt_cli *cli, int argc, char **argv, dpt_report *report, dpl_text *why);
+
+/** What computes: "dnnl", "ref", or "cuda". */
+const char *dpt_run_backend_name(const dpt_run *r);
 
 /** Labels of the run: the training map, or the checkpoint's when only evaluating. */
 const char *const *dpt_run_class_names(const dpt_run *r);

@@ -2,10 +2,12 @@
 /* The first lines of a run: what was understood, in words. */
 #include "base/cpu.h"
 #include "base/thread.h"
+#include "device/device.h"
 #include "trainer/run.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *plural(long long n)
@@ -27,6 +29,30 @@ static void add(char *buf, size_t len, const char *format, ...)
     va_end(ap);
 }
 
+/* "cuda:0 NVIDIA H200, cuda:1 NVIDIA H200; batch 64 per step: each GPU gets 32 of the global batch" */
+static void add_gpus(const dpt_run *r, char *s, size_t len)
+{
+    const int gpus = r->devices * r->world;
+    dpl_gpu_info *info = NULL;
+    const int n = dpl_gpu_list(&info, NULL);
+    int same = r->opt->load.batch % gpus == 0;
+
+    for (int i = 0; i < r->devices; i++) {
+        add(s, len, "%scuda:%d", i ? ", " : "", r->gpu[i]);
+        if (r->gpu[i] < n) add(s, len, " %s", info[r->gpu[i]].name);
+        if (r->part[i] != r->part[0]) same = 0;
+    }
+    free(info);
+    if (r->world > 1) add(s, len, "; one of %d processes, %d GPUs in all", r->world, gpus);
+    add(s, len, "), batch %d per step: ", r->opt->load.batch);
+    if (same) {
+        add(s, len, "each GPU gets %d of the global batch", r->part[0]);
+        return;
+    }
+    add(s, len, "of the global batch %s ", r->world > 1 ? "these GPUs get" : "the GPUs get");
+    for (int i = 0; i < r->devices; i++) add(s, len, "%s%d", i ? " + " : "", r->part[i]);
+}
+
 /* "2 loader threads, 2 devices (cpu, cpu; 1 compute thread each), batch 64 per step = 32 + 32" */
 static void line_split(const dpt_run *r, const dpl_info *info)
 {
@@ -36,7 +62,12 @@ static void line_split(const dpt_run *r, const dpl_info *info)
 
     add(s, sizeof s, "%d loader thread%s", info->workers, plural(info->workers));
     if (info->readers) add(s, sizeof s, " + %d that read", info->readers);
-    add(s, sizeof s, ", %d device%s (", r->devices, plural(r->devices));
+    add(s, sizeof s, ", %d %s%s (", r->devices, r->cuda ? "GPU" : "device", plural(r->devices));
+    if (r->cuda) {
+        add_gpus(r, s, sizeof s);
+        dpt_report_note(r->report, "%s", s);
+        return;
+    }
     for (int i = 0; i < r->devices; i++) add(s, sizeof s, "%s%s", i ? ", " : "", r->device[i]);
     if (r->team && same) {
         const int t = dpt_team_threads(r->team, 0);
@@ -92,12 +123,17 @@ static void line_missing(const dpt_run *r)
 static void line_model(const dpt_run *r)
 {
     const dpt_graph *g = r->graph;
+    static const char *const amp[] = { "auto", "off", "bf16", "fp16" };
     char a[32];
 
     dpt_report_note(r->report,
-                    "model: %s parameters, input 3 x %d x %d, %d classes, backend %s (%s)",
+                    "model: %s parameters, input 3 x %d x %d, %d classes, backend %s (%s%s)",
                     dpt_format_count(a, g->param_floats), r->opt->size, r->opt->size, g->classes,
-                    r->backend->name, dpl_cpu_name(dpl_cpu_flags()));
+                    dpt_run_backend_name(r), r->cuda ? "amp " : "",
+                    r->cuda ? amp[r->opt->amp] : dpl_cpu_name(dpl_cpu_flags()));
+    if (r->cuda && !r->bytes)
+        dpt_report_detail(r->report, "pictures reach the GPUs as floats, not bytes: --mixup and "
+                                     "--random-erase change normalised pixels");
 }
 
 static void lines_memory(const dpt_run *r, const char *what, const dpl_info *d)
@@ -174,7 +210,7 @@ void dpt_run_first_lines(dpt_run *r)
                         "no model is written");
     if (r->graph) line_model(r);
     if (r->train && !r->sim) line_plan(r);
-    if (r->graph && r->opt->threads > cores)
+    if (r->graph && !r->cuda && r->opt->threads > cores)
         dpt_report_warn(r->report,
                         "--threads %d: more than the %d usable core%s; steps take longer",
                         r->opt->threads, cores, plural(cores));

@@ -127,8 +127,10 @@ static int check_space(const dpt_run *r, dpl_text *why)
 
 int dpt_run_folder(dpt_run *r, dpl_text *why)
 {
-    const dpt_runlog_data data = { r->train_path,    r->val_path, &r->train_info, &r->val_info,
-                                   r->backend->name, r->argc,     r->argv };
+    const dpt_runlog_data data = {
+        r->train_path,           r->val_path, &r->train_info, &r->val_info,
+        dpt_run_backend_name(r), r->argc,     r->argv
+    };
     const dpt_progress *at;
     int rc;
 

@@ -2,12 +2,16 @@
 /* The network of a run: graph, weights (new or from a checkpoint), replicas, and its checkpoints. */
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "trainer/interrupt.h"
 #include "trainer/run.h"
+#include "trainer/trainer_plugin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { COLLECTIVE_MS = 600000 }; /* as PyTorch waits for NCCL */
 
 static int allocate(dpt_run *r, dpl_text *why)
 {
@@ -84,31 +88,76 @@ static void limit_parts(dpt_run *r)
         if ((uint64_t)r->part_most[i] > most) r->part_most[i] = (int)most;
 }
 
+/* Where built plans of GPU kernels are kept from one run to the next: $XDG_CACHE_HOME/dptrain, or
+ * ~/.cache/dptrain. A run goes on without. @return new memory, or NULL */
+static char *cache_folder(const dpt_run *r)
+{
+    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    dpl_text why;
+    char *path = NULL;
+
+    if (base && *base == '/')
+        path = dpl_path_join(base, "dptrain");
+    else if (home && *home == '/')
+        path = dpl_path_join(home, ".cache/dptrain");
+    if (path && dpl_make_folder(path, &why)) {
+        dpt_report_detail(r->report, "GPU kernels are not kept for the next run: %s", why.s);
+        free(path);
+        path = NULL;
+    }
+    return path;
+}
+
+static void gpu_options(const dpt_run *r, dpt_team_options *t)
+{
+    t->gpu = r->gpu;
+    t->amp = (dpt_amp)r->opt->amp;
+    t->bytes = r->bytes;
+    memcpy(t->mean, r->opt->load.mean, sizeof t->mean);
+    memcpy(t->std, r->opt->load.std, sizeof t->std);
+    t->rank = r->rank;
+    t->world = r->world;
+    t->address = r->address;
+    t->timeout_ms = COLLECTIVE_MS;
+}
+
 static int create_team(dpt_run *r, dpl_text *why)
 {
-    const dpt_team_options t = { .graph = r->graph,
-                                 .replicas = r->devices,
-                                 .max_n = r->part_most,
-                                 .params = r->params,
-                                 .momentum = r->momentum,
-                                 .buffers = r->buffers,
-                                 .cancel = dpt_interrupt_cancel(),
-                                 .backend = r->backend,
-                                 .threads = r->opt->threads,
-                                 .world = 1 };
-    const int err = dpt_team_create(&r->team, &t, why);
+    dpt_team_options t = { .graph = r->graph,
+                           .replicas = r->devices,
+                           .max_n = r->part_most,
+                           .params = r->params,
+                           .momentum = r->momentum,
+                           .buffers = r->buffers,
+                           .cancel = dpt_interrupt_cancel(),
+                           .backend = r->backend,
+                           .threads = r->opt->threads,
+                           .world = 1 };
+    const dpt_trainer_plugin *plugin = NULL;
+    char *cache = NULL;
+    int err = DPL_OK;
 
+    if (r->cuda && !(err = dpt_plugin_cuda(&plugin, why))) {
+        t.ops = plugin->team;
+        t.cache = cache = cache_folder(r);
+        gpu_options(r, &t);
+    }
+    if (!err) err = dpt_team_create(&r->team, &t, why);
+    free(cache);
+    if (err == DPL_ECANCELED && dpt_interrupt_signal())
+        return dpl_fail(why, dpt_interrupt_exit(dpt_interrupt_signal(), 0), "stopped by %s",
+                        dpt_interrupt_name(dpt_interrupt_signal()));
     return err == DPL_EINVAL ? DPT_EXIT_FAILED : dpt_exit_of(err);
 }
 
-/* A convolution on a reference implementation is hundreds of times slower and otherwise silent. */
+/* An operation on reference code is many times slower and otherwise silent. */
 static void self_check(dpt_run *r)
 {
     char names[512] = "";
     size_t at = 0;
     int found = 0;
 
-    if (!strcmp(r->backend->name, "ref")) {
+    if (r->backend && !strcmp(r->backend->name, "ref")) {
         dpt_report_warn(r->report, "backend ref is plain C for checking, far slower than oneDNN%s",
                         strcmp(r->opt->backend, "ref") ? ": this build has no other" : "");
         return;
@@ -125,15 +174,21 @@ static void self_check(dpt_run *r)
     if (found)
         dpt_report_warn(r->report,
                         "%d operations run on slow reference code of %s: %s%s; choose another "
-                        "--size (a multiple of 32) or a newer oneDNN",
-                        found, r->backend->name, names, found > 4 ? "; …" : "");
+                        "--size (a multiple of 32) or a newer %s",
+                        found, r->cuda ? "cuDNN" : r->backend->name, names, found > 4 ? "; …" : "",
+                        r->cuda ? "cuDNN" : "oneDNN");
+}
+
+const char *dpt_run_backend_name(const dpt_run *r)
+{
+    return r->backend ? r->backend->name : "cuda";
 }
 
 int dpt_run_model(dpt_run *r, dpl_text *why)
 {
     int rc;
 
-    if (!(r->backend = dpt_backend_find(r->opt->backend, why))) return DPT_EXIT_USAGE;
+    if (!r->cuda && !(r->backend = dpt_backend_find(r->opt->backend, why))) return DPT_EXIT_USAGE;
     rc = dpt_graph_build(&r->graph, r->opt->arch, dpt_run_classes(r), r->opt->size, r->opt->size,
                          why);
     if (rc) return dpt_exit_of(rc);
