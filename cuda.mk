@@ -100,7 +100,7 @@ $(LIB)/libdptrain_cuda.so: $(GPU_OBJ) $(KERNELS) $(ARCHIVES)
 	$(SHARED) $(STRICT) -o $@ $^ $(CUDNN_LIBS) $(CUDA_LIBS) -lm $(LDFLAGS)
 
 # --- over the fakes ---
-FAKED = $(STRICT) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -Wl,--as-needed -lstdc++ -lm -ldl -pthread $(LDFLAGS)
+FAKED = $(STRICT) -Wl,-rpath,'$$ORIGIN' -o $@ $(filter %.o,$^) $(filter-out %.o,$^) -Wl,--as-needed -lstdc++ -lm -ldl -pthread $(LDFLAGS)
 $B/tests/libfakecudart.so: $(FAKE_OBJ)
 	$(SHARED) -o $@ $^ -ldl -pthread $(LDFLAGS)
 $B/tests/libdpload_cuda.so: $(CUDA_OBJ) $B/tests/libfakecudart.so
@@ -114,13 +114,16 @@ $B/tests/libdptrain_cuda.so: $(GPU_HOST) $(GPU_REF) $(SHIMMED) $(ARCHIVES) $B/te
 $B/tests/dptrain: $(BIN)/dptrain # finds the fakes beside itself
 	$(Q)mkdir -p $(@D) && ln -f $< $@
 
-# --- nvcc's objects over the fakes: what they launch is in libtwins.so ---
-$B/tests/nvcc/libtwins.so: $(SHIMMED) $(PLANTED) $B/tests/libfakecudart.so
+# --- nvcc's objects over the fakes: what they launch is in libtwins*.so ---
+NVCCED = $(SHARED) -Wl,--no-as-needed $(FAKED)
+$B/tests/nvcc/libtwins_%.so: $B/tests/libfakecudart.so
 	$(SHARED) -T tests/fake/cuda/cuda_shim.ld $(FAKED)
-$B/tests/nvcc/libgpuplants.so: $(PLANTS) $B/tests/nvcc/libtwins.so $B/tests/nvcc/libfakecudart.so
-	$(SHARED) -Wl,--no-as-needed $(FAKED)
-$B/tests/nvcc/libdptrain_cuda.so: $(GPU_HOST) $(GPU_REF) $(KERNELS) $(ARCHIVES) $B/tests/nvcc/libtwins.so $B/tests/nvcc/libfakecudart.so
-	$(SHARED) -Wl,--no-as-needed $(FAKED)
+$B/tests/nvcc/libtwins_plants.so: $(PLANTED)
+$B/tests/nvcc/libtwins_dptrain.so: $(SHIMMED)
+$B/tests/nvcc/libgpuplants.so: $(PLANTS) $B/tests/nvcc/libtwins_plants.so $B/tests/nvcc/libfakecudart.so
+	$(NVCCED)
+$B/tests/nvcc/libdptrain_cuda.so: $(GPU_HOST) $(GPU_REF) $(KERNELS) $(ARCHIVES) $B/tests/nvcc/libtwins_dptrain.so $B/tests/nvcc/libfakecudart.so
+	$(NVCCED)
 $B/tests/nvcc/lib%: $B/tests/lib%
 	$(Q)mkdir -p $(@D) && ln -f $< $@
 $B/tests/nvcc/%.nvcc: $B/tests/% $(NVCC_FILES)
