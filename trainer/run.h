@@ -80,6 +80,13 @@ typedef struct dpt_run {
 int dpt_run_resume(dpt_run *r, dpl_text *why);
 /** Device list, split, sizes of the parts. */
 int dpt_run_devices(dpt_run *r, dpl_text *why);
+/** 1 = pictures come as uint8 NHWC, which GPUs normalise: a quarter of the floats. 0 = as finished
+ *  floats, NCHW: what the CPU's backends take; GPUs too when pictures are blended or erased, which is
+ *  done to normalised pixels and would be rounded to bytes. */
+int dpt_run_bytes(const dpt_run *r);
+/** Make a team over all devices of this process. The caller sets graph, max_n, the arrays and the
+ *  processes; the rest is filled in here. */
+int dpt_run_make_team(const dpt_run *r, dpt_team_options *t, dpt_team **out, dpl_text *why);
 /** Find train and val, open the loaders. */
 int dpt_run_data(dpt_run *r, dpl_text *why);
 /** Graph, initial or loaded weights, team; the self-check of the backend. */

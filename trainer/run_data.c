@@ -119,16 +119,6 @@ static int find_lists(dpt_run *r, dpl_text *why)
     return DPT_EXIT_DONE;
 }
 
-/* GPUs normalise what comes as bytes, a quarter of the floats. Blends and erased boxes are made before
- * that and rounded to bytes then: so those stay floats, and a GPU trains on what the CPU does. The
- * CPU's backends take finished floats. */
-static int wants_bytes(const dpt_run *r)
-{
-    const dpl_options *o = &r->opt->load;
-
-    return r->sim || (r->cuda && o->mixup <= 0 && o->random_erase <= 0);
-}
-
 static void common_options(const dpt_run *r, dpl_options *o, dpl_recipe recipe)
 {
     *o = r->opt->load;
@@ -138,8 +128,10 @@ static void common_options(const dpt_run *r, dpl_options *o, dpl_recipe recipe)
     o->n_split = r->weight ? r->devices : 0;
     o->width = o->height = r->opt->size;
     o->resize = r->opt->resize;
-    o->dtype = r->bytes ? DPL_UINT8 : DPL_FLOAT32;
-    o->layout = r->bytes ? DPL_NHWC : DPL_NCHW;
+    o->rank = r->rank;
+    o->world = r->world;
+    o->dtype = dpt_run_bytes(r) ? DPL_UINT8 : DPL_FLOAT32;
+    o->layout = dpt_run_bytes(r) ? DPL_NHWC : DPL_NCHW;
     if (!r->subsets) o->val_split = 0;
 }
 
@@ -217,7 +209,6 @@ int dpt_run_data(dpt_run *r, dpl_text *why)
 {
     int rc;
 
-    r->bytes = wants_bytes(r);
     if (r->opt->load.list || r->opt->val_list)
         rc = find_lists(r, why);
     else if (!(rc = check_dir(r->opt->dir, why)))

@@ -131,7 +131,7 @@ static void line_model(const dpt_run *r)
                     dpt_format_count(a, g->param_floats), r->opt->size, r->opt->size, g->classes,
                     dpt_run_backend_name(r), r->cuda ? "amp " : "",
                     r->cuda ? amp[r->opt->amp] : dpl_cpu_name(dpl_cpu_flags()));
-    if (r->cuda && !r->bytes)
+    if (r->cuda && !dpt_run_bytes(r))
         dpt_report_detail(r->report, "pictures reach the GPUs as floats, not bytes: --mixup and "
                                      "--random-erase change normalised pixels");
 }

@@ -2,16 +2,11 @@
 /* The network of a run: graph, weights (new or from a checkpoint), replicas, and its checkpoints. */
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/files.h"
-#include "trainer/interrupt.h"
 #include "trainer/run.h"
-#include "trainer/trainer_plugin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { COLLECTIVE_MS = 600000 }; /* as PyTorch waits for NCCL */
 
 static int allocate(dpt_run *r, dpl_text *why)
 {
@@ -88,66 +83,18 @@ static void limit_parts(dpt_run *r)
         if ((uint64_t)r->part_most[i] > most) r->part_most[i] = (int)most;
 }
 
-/* Where built plans of GPU kernels are kept from one run to the next: $XDG_CACHE_HOME/dptrain, or
- * ~/.cache/dptrain. A run goes on without. @return new memory, or NULL */
-static char *cache_folder(const dpt_run *r)
-{
-    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    dpl_text why;
-    char *path = NULL;
-
-    if (base && *base == '/')
-        path = dpl_path_join(base, "dptrain");
-    else if (home && *home == '/')
-        path = dpl_path_join(home, ".cache/dptrain");
-    if (path && dpl_make_folder(path, &why)) {
-        dpt_report_detail(r->report, "GPU kernels are not kept for the next run: %s", why.s);
-        free(path);
-        path = NULL;
-    }
-    return path;
-}
-
-static void gpu_options(const dpt_run *r, dpt_team_options *t)
-{
-    t->gpu = r->gpu;
-    t->amp = (dpt_amp)r->opt->amp;
-    t->bytes = r->bytes;
-    memcpy(t->mean, r->opt->load.mean, sizeof t->mean);
-    memcpy(t->std, r->opt->load.std, sizeof t->std);
-    t->rank = r->rank;
-    t->world = r->world;
-    t->address = r->address;
-    t->timeout_ms = COLLECTIVE_MS;
-}
-
 static int create_team(dpt_run *r, dpl_text *why)
 {
     dpt_team_options t = { .graph = r->graph,
-                           .replicas = r->devices,
                            .max_n = r->part_most,
                            .params = r->params,
                            .momentum = r->momentum,
                            .buffers = r->buffers,
-                           .cancel = dpt_interrupt_cancel(),
-                           .backend = r->backend,
-                           .threads = r->opt->threads,
-                           .world = 1 };
-    const dpt_trainer_plugin *plugin = NULL;
-    char *cache = NULL;
-    int err = DPL_OK;
+                           .rank = r->rank,
+                           .world = r->world,
+                           .address = r->address };
 
-    if (r->cuda && !(err = dpt_plugin_cuda(&plugin, why))) {
-        t.ops = plugin->team;
-        t.cache = cache = cache_folder(r);
-        gpu_options(r, &t);
-    }
-    if (!err) err = dpt_team_create(&r->team, &t, why);
-    free(cache);
-    if (err == DPL_ECANCELED && dpt_interrupt_signal())
-        return dpl_fail(why, dpt_interrupt_exit(dpt_interrupt_signal(), 0), "stopped by %s",
-                        dpt_interrupt_name(dpt_interrupt_signal()));
-    return err == DPL_EINVAL ? DPT_EXIT_FAILED : dpt_exit_of(err);
+    return dpt_run_make_team(r, &t, &r->team, why);
 }
 
 /* An operation on reference code is many times slower and otherwise silent. */
