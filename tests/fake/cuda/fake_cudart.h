@@ -47,7 +47,8 @@ void fake_host_uses(const void *p, size_t bytes, int write, const char *what);
 
 cudaError_t fake_return(cudaError_t e); /* keep e as the thread's last error */
 int fake_stream_gpu(cudaStream_t s);
-int fake_is_broken(int gpu); /* the lock is held */
+int fake_is_device_memory(const void *p, size_t bytes); /* all of it, of one allocation */
+int fake_is_broken(int gpu);                            /* the lock is held */
 
 /* The one lock of all fakes; what is touched while it is held is hidden from ThreadSanitizer. */
 void fake_lock(void);

@@ -140,3 +140,8 @@ fake_where fake_find(const void *p, size_t bytes)
     fake_unlock();
     return where;
 }
+
+int fake_is_device_memory(const void *p, size_t bytes)
+{
+    return fake_find(p, bytes) == FAKE_DEVICE;
+}
