@@ -14,6 +14,7 @@ extern "C" {
 #define DPT_CUDA_PLUGIN_ENTRY "dpt_cuda_plugin"
 
 struct dpt_gpu_kernels; /* trainer/cuda/gpu_kernels.h */
+struct dpt_comm_calls;  /* trainer/cuda/comm.h */
 
 /* What the entry of the plug-in returns. Both sides are built from one source tree: a plug-in of
  * another build is refused, not guessed at. */
@@ -22,6 +23,7 @@ typedef struct dpt_trainer_plugin {
     size_t ops_size;     /* sizeof(dpt_team_ops) */
     const dpt_team_ops *team;
     const struct dpt_gpu_kernels *kernels; /* for tests and tools */
+    const struct dpt_comm_calls *comm;     /* the same */
 } dpt_trainer_plugin;
 
 typedef const dpt_trainer_plugin *dpt_trainer_plugin_entry(void);

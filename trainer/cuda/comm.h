@@ -35,11 +35,13 @@ typedef struct dpt_comm_options {
         *failed; /* another such word: not 0 = a member of this process cannot come; or NULL */
 } dpt_comm_options;
 
-/** Join the group. Blocks until all are there. @return DPL_OK, DPL_EDEVICE (names this rank, and who
+/** Join the group and try it out with one sum. Blocks until all are there; makes gpu the thread's
+ *  current one. @return DPL_OK, DPL_EDEVICE (names this rank, and who
  *  is missing when NCCL knows), DPL_ETIMEOUT, DPL_ECANCELED, DPL_ENOMEM */
 int dpt_comm_create(dpt_comm **out, const dpt_comm_id *id, const dpt_comm_options *opt,
                     dpl_text *why);
-/** All queued work must be done, or the member aborted. NULL is fine. */
+/** All queued work must be done, or the member aborted; nobody is in dpt_comm_abort(). Waits for the others
+ *  to leave, at most 10 s. NULL is fine. */
 void dpt_comm_destroy(dpt_comm **c);
 
 /** Sum over all members, in place, queued on stream (a cudaStream_t). @return DPL_OK or DPL_EDEVICE */
@@ -48,10 +50,26 @@ int dpt_comm_sum_double(dpt_comm *c, double *v, size_t n, void *stream, dpl_text
 /** Everybody gets what rank 0 has. */
 int dpt_comm_broadcast(dpt_comm *c, void *p, size_t bytes, void *stream, dpl_text *why);
 
-/** Has a peer failed? Does not block. @return DPL_OK or DPL_EDEVICE; why names the rank */
+/** Has a peer failed, or does a collective not come forward? Does not block; to be called again and again
+ *  while the owner waits for the stream. @return DPL_OK or DPL_EDEVICE; why names the rank */
 int dpt_comm_poll(dpt_comm *c, dpl_text *why);
 /** End whatever is queued; the member can only be destroyed then. Any thread, also twice. */
 void dpt_comm_abort(dpt_comm *c);
+
+/* The same functions, for who opens the plug-in. */
+typedef struct dpt_comm_calls {
+    int (*id_get)(dpt_comm_id *id, const char *address, dpl_text *why);
+    int (*create)(dpt_comm **out, const dpt_comm_id *id, const dpt_comm_options *opt,
+                  dpl_text *why);
+    void (*destroy)(dpt_comm **c);
+    int (*sum_float)(dpt_comm *c, float *v, size_t n, void *stream, dpl_text *why);
+    int (*sum_double)(dpt_comm *c, double *v, size_t n, void *stream, dpl_text *why);
+    int (*broadcast)(dpt_comm *c, void *p, size_t bytes, void *stream, dpl_text *why);
+    int (*poll)(dpt_comm *c, dpl_text *why);
+    void (*abort)(dpt_comm *c);
+} dpt_comm_calls;
+
+extern const dpt_comm_calls dpt_comm_table;
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Joining a group and leaving it. */
+#include "trainer/cuda/comm_nccl.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "dpload.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEAVE_MS = 10000 };
+
+/* NCCL reads where the group meets from the environment only. This runs before there are threads
+ * that could be reading it, and what the user has set stays. */
+static int set_address(const char *address, dpl_text *why)
+{
+    if (!address || getenv("NCCL_COMM_ID")) return DPL_OK;
+    if (!setenv("NCCL_COMM_ID", address, 0)) return DPL_OK;
+    return dpl_fail(why, DPL_ENOMEM, "NCCL_COMM_ID: out of memory");
+}
+
+int dpt_comm_id_get(dpt_comm_id *id, const char *address, dpl_text *why)
+{
+    ncclUniqueId unique;
+    ncclResult_t e;
+    dpt_nccl nccl;
+    int err;
+
+    _Static_assert(sizeof unique == sizeof id->bytes, "NCCL's id has another size");
+    memset(id, 0, sizeof *id);
+    if ((err = dpt_nccl_open(&nccl, why)) || (err = set_address(address, why))) return err;
+    if ((e = nccl.GetUniqueId(&unique)) == ncclSuccess) {
+        memcpy(id->bytes, &unique, sizeof unique);
+        return DPL_OK;
+    }
+    return dpl_fail(why, DPL_EDEVICE, "ncclGetUniqueId%s%s: %s (%s)", address ? " at " : "",
+                    address ? address : "", nccl.GetErrorString(e), nccl.GetLastError(NULL));
+}
+
+static int make_events(dpt_comm *c, dpl_text *why)
+{
+    for (int i = 0; i < 2; i++) {
+        const cudaError_t e = cudaEventCreateWithFlags(&c->mark[i].event, cudaEventDisableTiming);
+
+        if (e != cudaSuccess) {
+            c->mark[i].event = NULL;
+            return dpt_nccl_fail_cuda(c, e, "cudaEventCreateWithFlags", why);
+        }
+    }
+    return DPL_OK;
+}
+
+static int join(dpt_comm *c, const dpt_comm_id *id, dpl_text *why)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclUniqueId unique;
+    ncclResult_t e;
+
+    config.blocking = 0;
+    memcpy(&unique, id->bytes, sizeof unique);
+    e = c->nccl.CommInitRankConfig(&c->handle, c->opt.ranks, unique, c->opt.rank, &config);
+    return dpt_nccl_settle(c, e, "joining", c->opt.timeout_ms, why);
+}
+
+/* Wait for s without blocking in a call: a peer that does not come must not hold this thread. */
+static int wait_stream(dpt_comm *c, cudaStream_t s, int64_t start, dpl_text *why)
+{
+    int err = DPL_OK, pause_us = 0;
+    cudaError_t e;
+
+    while (!err && (e = cudaStreamQuery(s)) != cudaSuccess) {
+        if (e != cudaErrorNotReady) return dpt_nccl_fail_cuda(c, e, "a first sum", why);
+        cudaGetLastError(); /* an answer, not an error */
+        if (!(err = dpt_comm_poll(c, why)))
+            err = dpt_nccl_pause(c, start, c->opt.timeout_ms, &pause_us, "a first sum", why);
+    }
+    return err;
+}
+
+/* One sum, so that connections are made now and what is wrong with them is seen now: NCCL makes them
+ * at the first collective, and a machine whose GPUs cannot reach each other's memory gives garbage. */
+static int try_sum(dpt_comm *c, double *v, cudaStream_t s, dpl_text *why)
+{
+    const int64_t start = dpl_now_ns();
+    const double want = c->opt.ranks * (c->opt.ranks + 1.0) / 2;
+    double own = c->opt.rank + 1, got = 0;
+    cudaError_t e = cudaMemcpyAsync(v, &own, sizeof own, cudaMemcpyHostToDevice, s);
+    int err;
+
+    if (e != cudaSuccess) return dpt_nccl_fail_cuda(c, e, "cudaMemcpyAsync", why);
+    if ((err = dpt_comm_sum_double(c, v, 1, s, why)) || (err = wait_stream(c, s, start, why)))
+        return err;
+    e = cudaMemcpyAsync(&got, v, sizeof got, cudaMemcpyDeviceToHost, s);
+    if (e == cudaSuccess) e = cudaStreamSynchronize(s);
+    if (e != cudaSuccess) return dpt_nccl_fail_cuda(c, e, "cudaMemcpyAsync", why);
+    if (got == want) return DPL_OK;
+    return dpl_fail(
+        why, DPL_EDEVICE,
+        "rank %d of %d (GPU %d): a first sum over all ranks gave %g and not %g: the GPUs "
+        "do not reach each other's memory; try NCCL_P2P_DISABLE=1",
+        c->opt.rank, c->opt.ranks, c->opt.gpu, got, want);
+}
+
+static int try_out(dpt_comm *c, dpl_text *why)
+{
+    cudaStream_t s = NULL;
+    double *v = NULL;
+    cudaError_t e = cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
+    int err = DPL_OK;
+
+    if (e == cudaSuccess) e = cudaMalloc((void **)&v, sizeof *v);
+    if (e != cudaSuccess) err = dpt_nccl_fail_cuda(c, e, "memory for a first sum", why);
+    if (!err) err = try_sum(c, v, s, why);
+    if (err) dpt_comm_abort(c); /* or the stream would not end */
+    if (s) cudaStreamSynchronize(s);
+    cudaFree(v);
+    if (s) cudaStreamDestroy(s);
+    return err;
+}
+
+int dpt_comm_create(dpt_comm **out, const dpt_comm_id *id, const dpt_comm_options *opt,
+                    dpl_text *why)
+{
+    dpt_comm *c = dpl_calloc(1, sizeof *c);
+    cudaError_t e;
+    int err;
+
+    *out = NULL;
+    if (!c) return dpl_fail(why, DPL_ENOMEM, "rank %d: out of memory", opt->rank);
+    c->opt = *opt;
+    pthread_mutex_init(&c->lock, NULL);
+    if ((err = dpt_nccl_open(&c->nccl, why))) goto done;
+    if ((e = cudaSetDevice(opt->gpu)) != cudaSuccess)
+        err = dpt_nccl_fail_cuda(c, e, "cudaSetDevice", why);
+    if (!err) err = make_events(c, why);
+    if (!err) err = join(c, id, why);
+    if (!err) err = try_out(c, why);
+    if (err) goto done;
+    *out = c;
+    c = NULL;
+done:
+    if (c) dpt_comm_abort(c);
+    dpt_comm_destroy(&c);
+    return err;
+}
+
+/* Leave in order. A peer that is gone could make that last for ever. */
+static void leave(dpt_comm *c)
+{
+    const ncclResult_t e = c->nccl.CommFinalize(c->handle);
+    const int limit = c->opt.timeout_ms < LEAVE_MS ? c->opt.timeout_ms : LEAVE_MS;
+
+    if (dpt_nccl_settle(c, e, "leaving", limit, NULL)) {
+        dpt_comm_abort(c);
+        return;
+    }
+    c->nccl.CommDestroy(c->handle);
+    c->handle = NULL;
+}
+
+void dpt_comm_destroy(dpt_comm **at)
+{
+    dpt_comm *c = *at;
+
+    *at = NULL;
+    if (!c) return;
+    if (c->handle) leave(c);
+    for (int i = 0; i < 2; i++)
+        if (c->mark[i].event) cudaEventDestroy(c->mark[i].event);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+void dpt_comm_abort(dpt_comm *c)
+{
+    ncclComm_t handle;
+
+    pthread_mutex_lock(&c->lock);
+    handle = c->handle;
+    c->handle = NULL;
+    pthread_mutex_unlock(&c->lock);
+    if (handle) c->nccl.CommAbort(handle);
+}
