@@ -35,9 +35,9 @@ typedef struct dpt_gpu_input {
     int nchw;     /* 0 = NHWC */
     int channels; /* 3, or (NHWC only) 8: five zeros behind RGB, what tensor cores want */
 } dpt_gpu_input;
-/** Without box and color, and of the size of the source: bit-equal to kernels/convert.h. Scaled: float
- *  weights, not rounded between the passes; within 0.51 levels of exact arithmetic rounded to bytes
- *  (tests/test_gpu_kernels_input.c). */
+/** Without box and color, and of the size of the source: bit-equal to kernels/convert.h. Scaled: the
+ *  filter of kernels/resample.h in floats, not rounded to bytes between; within 0.01 levels of exact
+ *  arithmetic for sources of up to 8,192 pixels a side. */
 int dpt_gpu_input_run(const dpt_gpu_input *in, void *stream);
 
 /* Mixup and CutMix on a finished batch, bit-equal to kernels/mix.h. A pixel is the partner's inside the
