@@ -30,7 +30,7 @@ typedef struct dpt_comm_options {
     int rank, ranks;   /* over all GPUs of all processes */
     int gpu;           /* CUDA ordinal */
     int timeout_ms;    /* of joining and of a collective that does not come forward [600,000] */
-    const int *cancel; /* as in dpt_exec_options, or NULL */
+    const int *cancel; /* as in dpt_exec_options, while joining; or NULL */
     const int
         *failed; /* another such word: not 0 = a member of this process cannot come; or NULL */
 } dpt_comm_options;

@@ -137,6 +137,7 @@ int dpt_comm_create(dpt_comm **out, const dpt_comm_id *id, const dpt_comm_option
     if (!err) err = join(c, id, why);
     if (!err) err = try_out(c, why);
     if (err) goto done;
+    c->opt.cancel = NULL; /* a step under way is finished, also after a signal */
     *out = c;
     c = NULL;
 done:

@@ -11,7 +11,8 @@ const dpt_trainer_plugin *dpt_cuda_plugin(void)
     static const dpt_trainer_plugin plugin = { .version = DPL_VERSION,
                                                .ops_size = sizeof(dpt_team_ops),
                                                .team = &dpt_team_cuda_ops,
-                                               .kernels = &dpt_gpu_kernels_table, .comm = &dpt_comm_table };
+                                               .kernels = &dpt_gpu_kernels_table,
+                                               .comm = &dpt_comm_table };
 
     return &plugin;
 }
