@@ -79,10 +79,11 @@ static __global__ void copy_floats(float *out, const float *in, size_t n)
 static __global__ void copy_shared(int *out, int at)
 {
     __shared__ int part[WARP];
+    int *volatile const all = part; /* so that the compiler does not know its size */
 
     part[threadIdx.x] = (int)threadIdx.x;
     __syncthreads();
-    if (!threadIdx.x) part[at] = 1;
+    if (!threadIdx.x) all[at] = 1;
     __syncthreads();
     out[threadIdx.x] = part[threadIdx.x];
 }
