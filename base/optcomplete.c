@@ -31,7 +31,11 @@ static void put_function(FILE *out, const char *program)
 /* "step cosine const" */
 static void put_choices(FILE *out, const char *choices)
 {
-    for (; *choices; choices++) putc(*choices == '|' ? ' ' : *choices, out);
+    for (; *choices; choices++)
+        if (*choices != '|')
+            putc(*choices, out);
+        else if (choices[1] != '|') /* else a value without a name */
+            putc(' ', out);
 }
 
 /* Inside single quotes; each letter of `special` gets a backslash. `quote` stands for a quote. */

@@ -36,7 +36,7 @@
       "probability of a horizontal flip [0.5]", NULL, 0 },                                                                 \
     { "rotate", 0, NULL, DPL_OPT_DOUBLE, offsetof(TYPE, M.rotate), 0, 180, NULL, "DEGREES",                                \
       "rotate by a random angle up to DEGREES either way [0]", NULL, 0 },                                                  \
-    { "rotate-filter", 0, NULL, DPL_OPT_CHOICE, offsetof(TYPE, M.rotate_filter), 0, 0, "bilinear|bicubic|nearest", "NAME", \
+    { "rotate-filter", 0, NULL, DPL_OPT_CHOICE, offsetof(TYPE, M.rotate_filter), 0, 0, "bilinear||nearest", "NAME", \
       "of rotation, affine maps and --auto-augment: bilinear or nearest [nearest]", NULL, 0 },                                                                          \
     { "filter", 0, "interpolation", DPL_OPT_CHOICE, offsetof(TYPE, M.filter), 0, 0, "bilinear|bicubic", "NAME",            \
       "resize filter, antialiased: bilinear or bicubic [bilinear]", NULL, 0 },                                             \

@@ -37,7 +37,7 @@ typedef struct dpl_opt {
     dpl_opt_type type;
     size_t offset;   /* of the value in the options struct */
     double min, max; /* numbers; min == max == 0: no limit; max 0 with min > 0: no upper limit */
-    const char *choices; /* DPL_OPT_CHOICE: "step|cosine|none" */
+    const char *choices; /* DPL_OPT_CHOICE: "step|cosine|none"; "a||c": 1 cannot be chosen */
     const char *arg;     /* "N", "DIR" for the help; NULL for flags */
     const char *help;    /* one line or more; says the default in brackets */
     const char *group;   /* heading in --help; NULL = as the option before */

@@ -100,24 +100,23 @@ static int set_numbers(const dpl_opt *o, const char *text, double *out)
     return 0;
 }
 
-/* Word i of a list with this separator. @return its length; 0 = no such word */
-static size_t word_at(const char *list, char separator, int i, const char **word)
+/* Word i of choices. @return its length; 0 = a value without a name; -1 = there are no more */
+static int word_at(const char *choices, int i, const char **word)
 {
     for (; i > 0; i--) {
-        if (!(list = strchr(list, separator))) return 0;
-        list++;
+        if (!(choices = strchr(choices, '|'))) return -1;
+        choices++;
     }
-    *word = list;
-    return strcspn(list, (const char[]){ separator, 0 });
+    *word = choices;
+    return (int)strcspn(choices, "|");
 }
 
 static int set_choice(const char *choices, const char *text, int *out)
 {
     const char *word;
-    size_t n;
 
-    for (int i = 0; (n = word_at(choices, '|', i, &word)); i++) {
-        if (strlen(text) != n || memcmp(text, word, n)) continue;
+    for (int i = 0, n; (n = word_at(choices, i, &word)) >= 0; i++) {
+        if (!n || strlen(text) != (size_t)n || memcmp(text, word, (size_t)n)) continue;
         *out = i;
         return 0;
     }
@@ -149,14 +148,17 @@ int dpl_opt_set(const dpl_opt *o, void *values, const char *text)
 /* "bilinear, bicubic or nearest" */
 static void list_choices(const char *choices, char *buf, size_t len)
 {
-    const char *word, *next;
-    size_t used = 0, n;
+    const char *word;
+    size_t used = 0;
+    int left = 0;
 
     buf[0] = 0;
-    for (int i = 0; (n = word_at(choices, '|', i, &word)) && used < len; i++) {
-        const size_t more = word_at(choices, '|', i + 1, &next);
-        const char *join = !i ? "" : more ? ", " : " or ";
-        used += (size_t)snprintf(buf + used, len - used, "%s%.*s", join, (int)n, word);
+    for (int i = 0, n; (n = word_at(choices, i, &word)) >= 0; i++) left += n > 0;
+    for (int i = 0, n; (n = word_at(choices, i, &word)) >= 0 && used < len; i++) {
+        if (!n) continue;
+        const char *join = !used ? "" : left > 1 ? ", " : " or ";
+        used += (size_t)snprintf(buf + used, len - used, "%s%.*s", join, n, word);
+        left--;
     }
 }
 
@@ -227,7 +229,7 @@ int dpl_opt_format(const dpl_opt *o, const void *values, char *buf, size_t len)
 {
     const void *at = (const char *)values + o->offset;
     const char *word = "";
-    size_t n;
+    int n;
 
     switch (o->type) {
     case DPL_OPT_FLAG: return snprintf(buf, len, "%s", *(const int *)at ? "on" : "off");
@@ -245,8 +247,8 @@ int dpl_opt_format(const dpl_opt *o, const void *values, char *buf, size_t len)
         word = *(const char *const *)at;
         return snprintf(buf, len, "%s", word ? word : "");
     case DPL_OPT_CHOICE:
-        n = word_at(o->choices, '|', *(const int *)at, &word);
-        return snprintf(buf, len, "%.*s", (int)n, word);
+        n = word_at(o->choices, *(const int *)at, &word);
+        return snprintf(buf, len, "%.*s", n > 0 ? n : 0, word);
     }
     return snprintf(buf, len, "%s", "");
 }

@@ -196,7 +196,7 @@ static int part_create(dpl_loader *l, dpl_slot_part *part, const dpl_lane *lane,
         !(part->bad = dpl_calloc(n, 1)))
         return dpl_fail(why, DPL_ENOMEM,
                         "no memory for a batch slot of %zu bytes (%zu pictures, %d slots); use a "
-                        "smaller batch or prefetch",
+                        "smaller options.batch, options.width or options.prefetch",
                         bytes, n, l->slots);
     part_carve(part, n, pixels);
     l->slot_bytes += bytes;

@@ -28,7 +28,12 @@ typedef struct folder {
     dpl_text index_text;
 } folder;
 
-static const char accepted[] = "jpg, jpeg, png, webp, ppm, bmp, pgm, tif, tiff, gif";
+/* Files of other picture formats count as pictures too, by their names: as bad ones. */
+#if defined(DPL_HAVE_WEBP)
+static const char accepted[] = "jpg, jpeg, png, webp";
+#else
+static const char accepted[] = "jpg, jpeg, png";
+#endif
 
 /* The class of a sample: the last one that begins at or before it. */
 static int32_t folder_label(const dpl_samples *s, uint64_t i)

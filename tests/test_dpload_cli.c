@@ -3,6 +3,7 @@
 #include "tests/testutil.h"
 
 #include "dpload.h"
+#include "tools/dpload_cli.h"
 #include "tools/hash64.h"
 
 #include <dirent.h>
@@ -159,10 +160,10 @@ static void check_lists_what_is_bad(void **state)
     (void)state;
     need_programs();
     expect(3, "set/train/blue_cross/broken_000.jpg\t", "dpload check set");
-    assert_non_null(strstr(out, "\n79 pictures decoded in full: 1 bad, 0 with a warning;"));
+    assert_non_null(strstr(out, "\n79 pictures: 78 decoded in full (0 with a warning), 1 bad;"));
     assert_string_equal(err, "");
-    expect(0, "18 pictures decoded in full: 0 bad", "dpload check --subset val set");
-    expect(0, "24 pictures decoded in full: 0 bad", "dpload check -v flat");
+    expect(0, "18 pictures: 18 decoded in full (", "dpload check --subset val set");
+    expect(0, "24 pictures: 24 decoded in full (", "dpload check -v flat");
     assert_non_null(strstr(err, "memory: "));
 }
 
@@ -178,11 +179,11 @@ static void check_decodes_the_whole_picture(void **state)
     test_write_file(test_format("%s/strip/a/whole.jpg", work), tall, len);
     test_write_file(test_format("%s/strip/a/cut.jpg", work), tall, len - len / 20);
     expect(3, "strip/a/cut.jpg\t", "dpload check strip");
-    assert_non_null(strstr(out, "2 pictures decoded in full: 1 bad, 0 with a warning"));
+    assert_non_null(strstr(out, "2 pictures: 1 decoded in full (0 with a warning), 1 bad"));
     again = test_jpeg(30, 30, 4, NULL, &len); /* complete, but its end marker is missing */
     test_write_file(test_format("%s/strip/a/cut.jpg", work), again, len - 2);
     expect(0, "strip/a/cut.jpg\twarning: ", "dpload check strip");
-    expect(3, "1 bad, 0 with a warning", "dpload check --strict strip");
+    expect(3, "1 decoded in full (0 with a warning), 1 bad", "dpload check --strict strip");
     free(again);
     free(tall);
 }
@@ -409,9 +410,47 @@ static void show_writes_a_sheet(void **state)
     assert_int_equal(png[18] << 8 | png[19], 6 + 3 * (50 + 6)); /* width */
     assert_int_equal(png[22] << 8 | png[23], 6 + 2 * (50 + 13 + 6));
     free(png);
+    expect(0, "sheet.png: 6 pictures",
+           "dpload show --rows 2 --columns 3 --size 50 --mixup 1 set -o sheet.png");
+    png = test_read_file(test_format("%s/sheet.png", work), &len);
+    assert_int_equal(png[22] << 8 | png[23], 6 + 2 * (50 + 22 + 6)); /* two lines each */
+    free(png);
     expect(0, "e.png: 18 pictures", "dpload show --recipe eval -o e.png set"); /* not 32 */
     expect(0, "e.png: 32 pictures", "dpload show set -o e.png");
     assert_int_equal(count("ls -A | grep -c '[.]png'"), 2); /* and no temporary files */
+}
+
+static void captions_name_both_of_a_mixture(void **state)
+{
+    static const char *const names[] = { "cat", "dog" };
+    const int32_t labels[] = { 1, 1, -1 }, labels2[] = { 1, 0, 1 };
+    const float mix[] = { 1, 0.7109375F, 0.25F };
+    const dpl_info info = { .classes = 2, .class_names = names };
+    const dpl_part p = { .labels = labels, .labels2 = labels2, .mix = mix, .n = 3 };
+    char line[2][CLI_CAPTION_MAX];
+
+    (void)state;
+    assert_int_equal(cli_caption(line, &p, 0, &info), 1);
+    assert_string_equal(line[0], "dog");
+    assert_int_equal(cli_caption(line, &p, 1, &info), 2);
+    assert_string_equal(line[0], "0.71 dog");
+    assert_string_equal(line[1], "0.29 cat");
+    assert_int_equal(cli_caption(line, &p, 2, &info), 2);
+    assert_string_equal(line[0], "0.25 -");
+    assert_string_equal(line[1], "0.75 dog");
+}
+
+/* What the library says of options is said of what was typed. */
+static void messages_name_options_as_typed(void **state)
+{
+    (void)state;
+    need_programs();
+    expect_error(2, "--color-jitter (hue) 0.6", "dpload bench --color-jitter 0,0,0,0.6 set");
+    expect_error(2, "--rotate-once without rotation", "dpload bench --rotate-once set");
+    expect_error(2, "bilinear or nearest", "dpload bench --rotate-filter bicubic set");
+    expect(3, "(--max-pixels)", "dpload check --max-pixels 9 flat");
+    assert_int_equal(run("dpload bench --max-pixels 9 --max-bad 0 flat"), 3);
+    assert_non_null(strstr(err, "(--max-bad 0 of"));
 }
 
 static void show_refuses(void **state)
@@ -460,6 +499,8 @@ int main(void)
         cmocka_unit_test(bench_refuses),
         cmocka_unit_test(a_full_disk_is_not_success),
         cmocka_unit_test(show_writes_a_sheet),
+        cmocka_unit_test(captions_name_both_of_a_mixture),
+        cmocka_unit_test(messages_name_options_as_typed),
         cmocka_unit_test(show_refuses),
         cmocka_unit_test(help_fits_a_screen),
     };

@@ -147,9 +147,10 @@ static void senseless_options_are_usage_errors(void **state)
     refused(2, "no DIR", "dptrain -h", "");
     refused(2, "--output", "empty", "--output= data");
     refused(2, "--resume", "empty", "--resume= data");
+    refused(2, "--color-jitter (hue) 0.6", "0..0.5", "--color-jitter 0,0,0,0.6 data");
     refused(2, "one DIR", "found 2", "data data");
     refused(2, "--val-split", "val/ already", "--val-split 10% data");
-    refused(4, "cuda:0", "--devices cpu", "--devices cuda:0 data");
+    refused(4, "cuda:0", "(cpu)", "--devices cuda:0 data");
     refused(2, "--amp bf16", "fp32 there", "--amp bf16 --devices cpu data");
     refused(2, "--amp fp16", "--amp auto", "--amp fp16 --devices sim:5ms data");
     refused(2, "--amp half", "bf16", "--amp half data");
@@ -272,7 +273,7 @@ static void a_name_cannot_drive_the_terminal(void **state)
     if (!strstr(r.err, "dptrain: refused: tricky/c1/a\\n\\x1b[31mb.jpg: ")) fail_msg("%s", r.err);
     assert_null(strchr(r.err, '\033'));
     test_run_free(&r);
-    refused(3, "a\\n\\x1b[31mb.jpg", "max_bad", "--max-bad 0 -o tricked2 tricky");
+    refused(3, "a\\n\\x1b[31mb.jpg", "(--max-bad", "--max-bad 0 -o tricked2 tricky");
 }
 
 static void printing_options_train_nothing(void **state)

@@ -179,11 +179,11 @@ static int finish(dpl_loader *l, const cli_options *o, bench_result *r, int err)
     mark(&r->end, l);
     dpl_info_get(l, &r->info);
     r->has_upload = strstr(r->info.devices, "sim") || strstr(r->info.devices, "cuda");
-    if (err && err != DPL_EDATA) return cli_fail(err, dpl_error_text(l));
+    if (err && err != DPL_EDATA) return cli_fail_loader(err, l);
     if (!err && o->json) bench_print_json(r, o);
     if (!err && !o->json) bench_print(r, o);
     cli_name_bad(l);
-    return err ? cli_fail(err, dpl_error_text(l)) : CLI_DONE;
+    return err ? cli_fail_loader(err, l) : CLI_DONE;
 }
 
 /* What is hashed is read here, and a GPU's memory cannot be. */
@@ -216,7 +216,7 @@ static int run_limit(dpl_loader *l, const cli_options *o)
     dpl_limit limit;
     const int err = dpl_limit_measure(l, phase_batches(o), o->rounds, &limit);
 
-    if (err) return cli_fail(err, dpl_error_text(l));
+    if (err) return cli_fail_loader(err, l);
     if (o->json)
         bench_print_limit_json(&limit, l, o);
     else
@@ -247,7 +247,7 @@ int cli_bench(int argc, char **argv)
     }
     r.start_ns = dpl_now_ns(); /* the loader starts to work inside dpl_open() */
     if ((err = dpl_open(&l, &o.loader))) {
-        code = cli_fail(err, dpl_error_text(NULL));
+        code = cli_fail_loader(err, NULL);
     } else if (!(code = check_hash(l, &o))) {
         cli_announce(l, &o, o.json ? stderr : stdout);
         code = o.limit ? run_limit(l, &o) : finish(l, &o, &r, run(l, &o, &r));

@@ -49,6 +49,7 @@ static int list_bad(const dpl_loader *l, totals *t)
 {
     dpl_bad *list;
     dpl_info info;
+    dpl_text reason;
     size_t n;
     int err;
 
@@ -57,7 +58,8 @@ static int list_bad(const dpl_loader *l, totals *t)
         const int warned = list[i].kind == DPL_BAD_WARNED;
 
         dpl_print_visible(stdout, list[i].path); /* one line per picture, whatever its name */
-        printf("\t%s%s\n", warned ? "warning: " : "", list[i].reason);
+        printf("\t%s%s\n", warned ? "warning: " : "",
+               cli_words(&reason, DPL_EDATA, list[i].reason));
         t->warned += (uint64_t)warned;
         t->bad += (uint64_t)!warned;
     }
@@ -76,7 +78,7 @@ static int check_folder(const char *path, const cli_options *o, totals *t)
     int err;
 
     opt.path = path;
-    if ((err = dpl_open(&l, &opt))) return cli_fail(err, dpl_error_text(NULL));
+    if ((err = dpl_open(&l, &opt))) return cli_fail_loader(err, NULL);
     if (o->verbose || o->loader.index) {
         cli_options say = *o;
 
@@ -85,7 +87,7 @@ static int check_folder(const char *path, const cli_options *o, totals *t)
     }
     err = drain(l);
     if (!err) err = list_bad(l, t);
-    if (err) err = cli_fail(err, dpl_error_text(l));
+    if (err) err = cli_fail_loader(err, l);
     dpl_close(&l);
     return err;
 }
@@ -142,8 +144,8 @@ int cli_check(int argc, char **argv)
         code = check_folder(dir, &o, &t);
     }
     if (code) return code;
-    printf("%" PRIu64 " pictures decoded in full: %" PRIu64 " bad, %" PRIu64
-           " with a warning; %" PRIu64 " other files ignored\n",
-           t.pictures, t.bad, t.warned, t.ignored);
+    printf("%" PRIu64 " pictures: %" PRIu64 " decoded in full (%" PRIu64
+           " with a warning), %" PRIu64 " bad; %" PRIu64 " other files ignored\n",
+           t.pictures, t.pictures - t.bad, t.warned, t.bad, t.ignored);
     return t.bad ? CLI_DATA : CLI_DONE;
 }

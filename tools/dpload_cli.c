@@ -4,12 +4,13 @@
 
 #include "base/alloc.h"
 #include "base/optloader.h"
+#include "base/optnames.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MAX = 96 };
+enum { ROWS_MAX = 128 };
 
 static const dpl_opt loader_rows[] = { DPL_SOURCE_OPT_ROWS(cli_options, loader),
                                        DPL_LOADER_OPT_ROWS(cli_options, loader), CLI_OPT_END };
@@ -23,8 +24,11 @@ static int is_listed(const char *const *names, const char *name)
     return 0;
 }
 
+/* What the command that runs offers: set once, by cli_parse(). */
+static dpl_opt table[ROWS_MAX];
+
 /* The command's own rows, then the loader's that it takes. */
-static void make_table(dpl_opt *table, const cli_command *c)
+static void make_table(const cli_command *c)
 {
     int n = 0;
 
@@ -56,7 +60,6 @@ static int take_dir(const cli_command *c, const cli_options *o, int n, char **op
 int cli_parse(const cli_command *c, int argc, char **argv, cli_options *o, const char **dir,
               int *code)
 {
-    dpl_opt table[ROWS_MAX];
     const dpl_opt_spec spec = {
         .program = c->program,
         .usage = "[options] DIR",
@@ -69,7 +72,7 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_options *o, const
     dpl_text why = { "" };
     int operand, got;
 
-    make_table(table, c);
+    make_table(c);
     got = dpl_opt_parse(&spec, argc, argv, o, NULL, &operand, stdout, &why);
     *code = CLI_DONE;
     if (got == DPL_OPT_HELPED) return -1;
@@ -96,6 +99,20 @@ int cli_fail(int status, const char *text)
     case DPL_ENOTSUP: return CLI_DEVICE;
     default: return CLI_FAILED;
     }
+}
+
+const char *cli_words(dpl_text *out, int status, const char *text)
+{
+    snprintf(out->s, sizeof out->s, "%s", text);
+    dpl_opt_name_fields(table, status, out);
+    return out->s;
+}
+
+int cli_fail_loader(int status, const dpl_loader *l)
+{
+    dpl_text text;
+
+    return cli_fail(status, cli_words(&text, status, dpl_error_text(l)));
 }
 
 int cli_end(int code)
@@ -187,6 +204,7 @@ int cli_bad_list(const dpl_loader *l, dpl_bad **out, size_t *n)
 void cli_name_bad(const dpl_loader *l)
 {
     enum { NAMED_MAX = 10 };
+    dpl_text reason;
     dpl_bad *list;
     size_t n, refused = 0;
 
@@ -195,7 +213,7 @@ void cli_name_bad(const dpl_loader *l)
     for (size_t i = 0; i < refused && i < NAMED_MAX; i++) {
         fputs("dpload: left out ", stderr);
         dpl_print_visible(stderr, list[i].path);
-        fprintf(stderr, ": %s\n", list[i].reason);
+        fprintf(stderr, ": %s\n", cli_words(&reason, DPL_EDATA, list[i].reason));
     }
     if (refused > NAMED_MAX) {
         fprintf(stderr, "dpload: and %zu more (dpload check lists all)\n", refused - NAMED_MAX);

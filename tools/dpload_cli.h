@@ -91,6 +91,10 @@ const char *cli_dtype_name(dpl_dtype t);
 size_t cli_dtype_bytes(dpl_dtype t);
 /** "dpload: text" on stderr. @return the exit code for status */
 int cli_fail(int status, const char *text);
+/** A text of the library with the names of options as they are typed, in *out. @return its text */
+const char *cli_words(dpl_text *out, int status, const char *text);
+/** cli_fail() with dpl_error_text(l), in these words. */
+int cli_fail_loader(int status, const dpl_loader *l);
 /** After dpl_open(): one line on what was opened; with verbose also what memory it takes. */
 void cli_announce(const dpl_loader *l, const cli_options *o, FILE *out);
 /** Bad pictures on stderr, at most 10, sorted by sample. */
@@ -100,6 +104,11 @@ void cli_name_bad(const dpl_loader *l);
 int cli_bad_list(const dpl_loader *l, dpl_bad **out, size_t *n);
 /** exit code, or CLI_FAILED when stdout could not take everything (disk full, closed). */
 int cli_end(int code);
+
+enum { CLI_CAPTION_MAX = 128 };
+/** What dpload show writes below picture i: its class, or both and their weights.
+ *  @return how many lines */
+int cli_caption(char line[2][CLI_CAPTION_MAX], const dpl_part *p, int i, const dpl_info *info);
 
 int cli_bench(int argc, char **argv);
 int cli_check(int argc, char **argv);

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/optloader.h"
+#include "base/optnames.h"
 #include "trainer/optim.h"
 
 #include <stdlib.h>
@@ -270,6 +271,20 @@ int dpt_cli_parse(dpt_cli *c, int argc, char **argv, char *const *saved, int n_s
     if ((rc = check_values(c, why)) || c->opt.print_config) return rc;
     return take_operand(c, argc + n_saved, c->held, operand,
                         c->opt.load.list || c->opt.val_list || (c->opt.resume && !saved), why);
+}
+
+int dpt_cli_loader_failed(int code, int status, const dpl_loader *l, dpl_text *why)
+{
+    dpl_fail(why, code, "%s", dpl_error_text(l));
+    dpl_opt_name_fields(table, status, why);
+    return code;
+}
+
+const char *dpt_cli_words(dpl_text *out, const char *text)
+{
+    snprintf(out->s, sizeof out->s, "%s", text);
+    dpl_opt_name_fields(table, DPL_EDATA, out);
+    return out->s;
 }
 
 void dpt_cli_fini(dpt_cli *c)

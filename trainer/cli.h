@@ -84,6 +84,11 @@ int dpt_cli_parse(dpt_cli *c, int argc, char **argv, char *const *saved, int n_s
                   int *helped, dpl_text *why);
 void dpt_cli_fini(dpt_cli *c);
 
+/** What dpl_error_text(l) says, with the names of options as they are typed. @return code */
+int dpt_cli_loader_failed(int code, int status, const dpl_loader *l, dpl_text *why);
+/** The reason of a bad sample in these words, in *out. @return its text */
+const char *dpt_cli_words(dpl_text *out, const char *text);
+
 /** One line per option: its value, and whether it was set or is the default. */
 void dpt_cli_print_config(const dpt_cli *c, FILE *out);
 

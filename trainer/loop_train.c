@@ -53,18 +53,19 @@ int dpt_loop_next(dpt_run *r, dpl_loader *l, void *const *streams, dpl_batch *b,
 
 void dpt_loop_name_bad(dpt_run *r, dpl_loader *l, uint64_t *named)
 {
+    dpl_text reason;
     dpl_bad bad;
 
     for (; dpl_bad_get(l, *named, &bad) == DPL_OK; ++*named)
         dpt_report_note(r->report, "dptrain: %s: %s: %s",
                         bad.kind == DPL_BAD_REFUSED ? "refused" : "used, but damaged", bad.path,
-                        bad.reason);
+                        dpt_cli_words(&reason, bad.reason));
 }
 
 int dpt_loop_data_error(dpt_run *r, dpl_loader *l, int status, dpl_text *why)
 {
     dpt_loop_name_bad(r, l, l == r->train ? &r->named_train : &r->named_val);
-    return dpl_fail(why, dpt_exit_of(status), "%s", dpl_error_text(l));
+    return dpt_cli_loader_failed(dpt_exit_of(status), status, l, why);
 }
 
 int dpt_loop_steps_done(const dpt_run *r)

@@ -165,7 +165,7 @@ static int open_train(dpt_run *r, dpl_text *why)
     o.epochs = (uint64_t)r->opt->epochs;
     if (r->subsets) o.subset = DPL_SUBSET_TRAIN;
     if ((err = dpl_open(&r->train, &o)))
-        return dpl_fail(why, dpt_exit_of(err), "%s", dpl_error_text(NULL));
+        return dpt_cli_loader_failed(dpt_exit_of(err), err, NULL, why);
     dpl_info_get(r->train, &r->train_info);
     return check_labels(r, r->train_path, &r->train_info, why);
 }
@@ -185,8 +185,8 @@ static int open_val(dpt_run *r, dpl_text *why)
     o.n_classes = o.classes ? dpt_run_classes(r) : 0;
     if (r->subsets) o.subset = DPL_SUBSET_VAL;
     if ((err = dpl_open(&r->val, &o))) /* its options were fine for train: the data is not */
-        return dpl_fail(why, err == DPL_EINVAL ? DPT_EXIT_DATA : dpt_exit_of(err), "%s",
-                        dpl_error_text(NULL));
+        return dpt_cli_loader_failed(err == DPL_EINVAL ? DPT_EXIT_DATA : dpt_exit_of(err), err,
+                                     NULL, why);
     dpl_info_get(r->val, &r->val_info);
     return check_labels(r, r->val_path, &r->val_info, why);
 }
