@@ -45,9 +45,8 @@ typedef struct dpt_run {
     /* data */
     char *train_path, *val_path; /* NULL = none */
     int listed;                  /* 1 = these are lists, not folders */
-    int bytes;   /* 1 = pixels come as uint8 NHWC, and the devices normalise them; 0 = fp32 NCHW */
-    int subsets; /* 1 = both are parts of one folder or list (--val-split) */
-    const char *val_index; /* index file of val_path, or NULL */
+    int subsets;                 /* 1 = both are parts of one folder or list (--val-split) */
+    const char *val_index;       /* index file of val_path, or NULL */
     dpl_loader *train, *val;
     dpl_info train_info, val_info;
     uint64_t named_train, named_val; /* entries of the bad lists already named */
@@ -80,6 +79,8 @@ typedef struct dpt_run {
 int dpt_run_resume(dpt_run *r, dpl_text *why);
 /** Device list, split, sizes of the parts. */
 int dpt_run_devices(dpt_run *r, dpl_text *why);
+/** Sizes of the parts, by the weights. */
+int dpt_run_parts(dpt_run *r, dpl_text *why);
 /** 1 = pictures come as uint8 NHWC, which GPUs normalise: a quarter of the floats. 0 = as finished
  *  floats, NCHW: what the CPU's backends take; GPUs too when pictures are blended or erased, which is
  *  done to normalised pixels and would be rounded to bytes. */

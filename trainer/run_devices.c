@@ -81,40 +81,6 @@ static int parse_split(dpt_run *r, dpl_text *why)
     return DPT_EXIT_DONE;
 }
 
-/* Parts of a full batch as the loader makes them: largest remainder, ties to the first. */
-static int split_batch(dpt_run *r, dpl_text *why)
-{
-    const int64_t batch = r->opt->load.batch;
-    int64_t total = 0, left = batch;
-
-    for (int i = 0; i < r->devices; i++) total += r->weight ? r->weight[i] : 1;
-    for (int i = 0; i < r->devices; i++) {
-        const int64_t w = batch * (r->weight ? r->weight[i] : 1);
-        r->part[i] = (int)(w / total);
-        r->part_most[i] = (int)((w + total - 1) / total);
-        left -= r->part[i];
-    }
-    for (; left > 0; left--) {
-        int best = -1;
-        int64_t most = -1;
-        for (int i = 0; i < r->devices; i++) {
-            const int64_t rest = batch * (r->weight ? r->weight[i] : 1) - total * r->part[i];
-            if (rest > most) {
-                most = rest;
-                best = i;
-            }
-        }
-        r->part[best]++;
-    }
-    for (int i = 0; i < r->devices; i++)
-        if (!r->part[i])
-            return dpl_fail(why, DPT_EXIT_USAGE,
-                            "--batch %d with --split %s: device %d would get nothing; raise the "
-                            "batch or the weight",
-                            r->opt->load.batch, r->opt->split, i + 1);
-    return DPT_EXIT_DONE;
-}
-
 int dpt_run_devices(dpt_run *r, dpl_text *why)
 {
     int rc;
@@ -135,7 +101,7 @@ int dpt_run_devices(dpt_run *r, dpl_text *why)
     r->part = dpl_calloc((size_t)r->devices, sizeof *r->part);
     r->part_most = dpl_calloc((size_t)r->devices, sizeof *r->part_most);
     if (!r->part || !r->part_most) return dpl_fail(why, DPT_EXIT_FAILED, "out of memory");
-    if ((rc = parse_split(r, why)) || (rc = split_batch(r, why))) return rc;
+    if ((rc = parse_split(r, why)) || (rc = dpt_run_parts(r, why))) return rc;
     if (r->sim && (r->opt->resume || r->opt->evaluate || r->opt->output))
         return dpl_fail(why, DPT_EXIT_USAGE,
                         "--devices %s: a simulated device learns nothing, so there is no %s; leave "
