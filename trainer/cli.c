@@ -50,7 +50,7 @@ static const dpl_opt table[] = {
       "cpu; cpu,cpu or cpu:2 = two replicas; sim:38ms =\nmodelled step time; auto = cpu [auto]",
       "Devices", 1 },
     { "split", 0, NULL, DPL_OPT_STRING, AT(split), 0, 0, NULL, "LIST",
-      "weight of each device's part of a batch, such as 3,1 [even]", NULL, 0 },
+      "weight of each device's part of a batch, such as 3,1; auto = by measured speed [even]", NULL, 0 },
     { "threads", 0, NULL, DPL_OPT_INT, AT(threads), 0, 4096, NULL, "N",
       "compute threads over all devices; 0 = one per usable core [0]", NULL, 0 },
     { "backend", 0, NULL, DPL_OPT_STRING, AT(backend), 0, 0, NULL, "NAME",

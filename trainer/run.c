@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "trainer/loop.h"
+#include "trainer/split_auto.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +164,7 @@ static int prepare(dpt_run *r, dpl_text *why)
 
     if ((rc = dpt_run_resume(r, why)) || (rc = dpt_run_devices(r, why)) ||
         (rc = check_kind(r, why)) || (rc = dpt_run_folder_check(r, why)) ||
+        (rc = dpt_run_find(r, why)) || (r->split_auto && (rc = dpt_run_split_auto(r, why))) ||
         (rc = dpt_run_data(r, why)))
         return rc;
     if (r->sim) return DPT_EXIT_DONE;

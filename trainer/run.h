@@ -88,7 +88,9 @@ int dpt_run_bytes(const dpt_run *r);
 /** Make a team over all devices of this process. The caller sets graph, max_n, the arrays and the
  *  processes; the rest is filled in here. */
 int dpt_run_make_team(const dpt_run *r, dpt_team_options *t, dpt_team **out, dpl_text *why);
-/** Find train and val, open the loaders. */
+/** Find train and val. */
+int dpt_run_find(dpt_run *r, dpl_text *why);
+/** Open the loaders over them. */
 int dpt_run_data(dpt_run *r, dpl_text *why);
 /** Graph, initial or loaded weights, team; the self-check of the backend. */
 int dpt_run_model(dpt_run *r, dpl_text *why);

@@ -205,15 +205,19 @@ int dpt_run_classes(const dpt_run *r)
     return r->val ? r->val_info.classes : 0;
 }
 
+int dpt_run_find(dpt_run *r, dpl_text *why)
+{
+    int rc;
+
+    if (r->opt->load.list || r->opt->val_list) return find_lists(r, why);
+    if ((rc = check_dir(r->opt->dir, why))) return rc;
+    return find_layout(r, why);
+}
+
 int dpt_run_data(dpt_run *r, dpl_text *why)
 {
     int rc;
 
-    if (r->opt->load.list || r->opt->val_list)
-        rc = find_lists(r, why);
-    else if (!(rc = check_dir(r->opt->dir, why)))
-        rc = find_layout(r, why);
-    if (rc) return rc;
     if (r->opt->evaluate && r->peek.class_names) { /* the checkpoint knows the labels */
         free(r->train_path);
         r->train_path = NULL;

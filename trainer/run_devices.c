@@ -55,6 +55,10 @@ static int parse_split(dpt_run *r, dpl_text *why)
     int n = 0;
 
     if (!s) return DPT_EXIT_DONE;
+    if (!strcmp(s, "auto")) { /* measured later */
+        r->split_auto = 1;
+        return DPT_EXIT_DONE;
+    }
     if (!(r->weight = dpl_calloc((size_t)r->devices, sizeof *r->weight)))
         return dpl_fail(why, DPT_EXIT_FAILED, "out of memory");
     for (;; s++) {
@@ -65,8 +69,8 @@ static int parse_split(dpt_run *r, dpl_text *why)
         w = strtol(s, &end, 10);
         if (end == s || errno || w < 1 || w > 1000000 || (*end && *end != ','))
             return dpl_fail(why, DPT_EXIT_USAGE,
-                            "--split %s: give one whole number from 1 to 1000000 per device, such "
-                            "as 3,1",
+                            "--split %s: give auto, or one whole number from 1 to 1000000 per "
+                            "device, such as 3,1",
                             r->opt->split);
         if (n < r->devices) r->weight[n] = (int)w;
         n++;
