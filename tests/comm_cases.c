@@ -6,6 +6,7 @@
 #include "tests/device_cases.h"
 #include "trainer/trainer_plugin.h"
 
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -278,7 +279,7 @@ static int child(int waits)
     int status;
 
     posix_spawn_file_actions_init(&quiet); /* what the clocks find is also a line there */
-    posix_spawn_file_actions_addopen(&quiet, 2, "/dev/null", 1 /* O_WRONLY */, 0);
+    posix_spawn_file_actions_addopen(&quiet, 2, "/dev/null", O_WRONLY, 0);
     assert_int_equal(posix_spawn(&pid, "/proc/self/exe", &quiet, NULL, argv, envp), 0);
     posix_spawn_file_actions_destroy(&quiet);
     assert_int_equal(waitpid(pid, &status, 0), pid);

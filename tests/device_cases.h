@@ -46,8 +46,8 @@ void test_devices_wait_for_each_other(void **state);
         cmocka_unit_test_prestate(test_events_can_be_used_many_times, specs),                      \
         cmocka_unit_test_prestate(test_devices_wait_for_each_other, specs)
 
-/** Fails unless ThreadSanitizer reports each planted race, in a child process, and is silent about the
- *  same program with its wait. Skips without ThreadSanitizer. */
+/** Fails unless ThreadSanitizer, or without it the clocks of the fake CUDA runtime, report each planted race, in
+ *  a child process, and are silent about the same program with its wait. Skips where neither is. */
 void test_device_plants(const char *spec);
 int test_device_has_tsan(void); /* 1 under ThreadSanitizer */
 /** For main(): the child's part. @return 1 and its status when argv asks for it, else 0 */

@@ -256,7 +256,7 @@ static void streams_of_others_are_taken(void **state)
     test_device_close(&r);
 }
 
-static void tsan_sees_a_missing_wait(void **state)
+static void a_missing_wait_is_seen(void **state)
 {
     (void)state;
     need_fake();
@@ -317,7 +317,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(other_gpus_work_on, set_up),
         cmocka_unit_test_setup(the_fake_keeps_cuda_rules, set_up),
         cmocka_unit_test_setup(streams_of_others_are_taken, set_up),
-        cmocka_unit_test_setup(tsan_sees_a_missing_wait, set_up),
+        cmocka_unit_test_setup(a_missing_wait_is_seen, set_up),
         cmocka_unit_test_setup(everything_was_given_back, set_up),
         cmocka_unit_test_setup(without_the_plug_in_it_says_where_it_looked, set_up),
     };

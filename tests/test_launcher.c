@@ -135,6 +135,10 @@ static void launchers_are_understood(void **state)
           { DPT_LAUNCHER_SLURM, 5, 8, 1, 4, 0, "gpu07:24567" },
           SAID_NOTHING },
         { HYDRA SRUN, { DPT_LAUNCHER_MPICH, 1, 2, 1, 2, 0, "127.0.0.1:29501" }, SAID_NOTHING },
+        { "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 SLURM_PROCID=1 SLURM_NTASKS=2 "
+          "SLURM_STEP_ID=0 SLURM_JOB_ID=7 SLURM_STEP_NODELIST=a",
+          { DPT_LAUNCHER_MPICH, 1, 2, 1, 2, 0, "127.0.0.1:29501" },
+          SAID_NOTHING },
         /* what the user says */
         { TORCH, { DPT_LAUNCHER_OPTIONS, 1, 2, -1, -1, 0, "h:9" }, { 1, 2, -1, "h:9" } },
         { TORCH, { DPT_LAUNCHER_OPTIONS, 1, 2, 0, -1, 0, "node1:29500" }, { 1, 2, 0, NULL } },
