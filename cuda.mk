@@ -97,7 +97,7 @@ STRICT = $(if $(SAN),,-Wl,--no-undefined)
 $(LIB)/libdpload_cuda.so: $(CUDA_OBJ)
 	$(SHARED) $(STRICT) -o $@ $^ $(CUDA_LIBS) $(LDFLAGS)
 $(LIB)/libdptrain_cuda.so: $(GPU_OBJ) $(KERNELS) $(ARCHIVES)
-	$(SHARED) $(STRICT) -o $@ $^ $(CUDNN_LIBS) $(CUDA_LIBS) -lm $(LDFLAGS)
+	$(SHARED) $(STRICT) -o $@ $^ $(CUDNN_LIBS) $(CUDA_LIBS) -Wl,--as-needed -lstdc++ -lm $(LDFLAGS)
 
 # --- over the fakes ---
 FAKED = $(STRICT) -Wl,-rpath,'$$ORIGIN' -o $@ $(filter %.o,$^) $(filter-out %.o,$^) -Wl,--as-needed -lstdc++ -lm -ldl -pthread $(LDFLAGS)
@@ -129,3 +129,18 @@ $B/tests/nvcc/lib%: $B/tests/lib%
 $B/tests/nvcc/%.nvcc: $B/tests/% $(NVCC_FILES)
 	$(Q)mkdir -p $(@D) && ln -f $< $@
 $B/tests/test_buckets: $B/trainer/cuda/buckets.o# a pure function of the plug-in
+
+# --- the network without a GPU: its operations on the host, and cuDNN's plans for GPUs that are only described ---
+CUDNN_PROG := $(patsubst %,$B/trainer/cuda/backend_cudnn_%.o,prog key forward backward)
+CUDNN_PLAN := $(patsubst %,$B/trainer/cuda/backend_cudnn_%.o,desc plan plans cache)
+$B/tests/test_cudnn_prog: $(CUDNN_PROG)
+ifeq ($(CUDNN_HAVE),1)
+$B/tests/test_cudnn_plans: | $B/tests/plan_table $B/tests/nogpu/libcuda.so.1
+endif
+$B/tests/plans/%.o: EXTRA := $(CUDA_INC)
+$B/tests/plan_table: $B/tests/plans/plan_table.o $(CUDNN_PROG) $(CUDNN_PLAN) $(ARCHIVES)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALLFLAGS) -o $@ $^ $(CUDNN_LIBS) -Wl,-rpath,$(CUDA_HOME)/lib64 -lm $(LDFLAGS)
+$B/tests/nogpu/libcuda.so.1: tests/scripts/make_fake_libcuda.sh
+	@mkdir -p $(@D)
+	$(Q)$< $(CUDA_HOME)/lib64/stubs/libcuda.so >$(@D)/libcuda.c && $(CC) -std=c11 -O1 -fPIC -shared -Wl,-soname,$(@F) -o $@ $(@D)/libcuda.c

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds cuDNN's plans for whole networks on a GPU that is only described, and prints one line per plan:
  * device, key, engine, workspace in bytes, notes (tc tensor cores, nd not deterministic, rt compiled at
- * run time), the first layer that uses it. tests/data/cudnn/README says how the table is made.
+ * run time), the first layer that uses it. tests/scripts/make_plan_table.sh says how the table is made.
  *
- *   plan_table [--conv] [--train] [--threads N] [--cache DIR] DEVICE.json NET:SIDE:BATCH:TYPE...
- *   plan_table --gpu N        prints what cuDNN knows of that GPU */
+ *   plan_table [options] DEVICE.json NET:SIDE:BATCH:TYPE...
+ *     --conv         only convolutions, which need no driver at all; --rest: only what they leave
+ *     --forms        of the rest one of each form, whatever its size
+ *     --threads N    that build [2];  --cache DIR: keep plans there
+ *     --plant mask|channels   spoil one layer: a mask of what the ReLU reads, 60 channels
+ *   plan_table --version, plan_table --gpu N (what cuDNN knows of that GPU) */
 #include "base/files.h"
 #include "dpload.h"
 #include "trainer/cuda/backend_cudnn_plan.h"
@@ -56,25 +60,91 @@ static void print_new(const dpt_cu_plans *s, size_t from, const dpt_cu_prog *p, 
     }
 }
 
-static int add(dpt_cu_plans *s, const request *r, int train, const dpt_cu_plan_options *o,
-               dpl_text *why)
+typedef struct options {
+    dpt_cu_plan_options plan;
+    int conv, rest, forms, gpu, version;
+    const char *plant;
+} options;
+
+static int convolves(const dpt_cu_op *o)
 {
+    return o->prim[0].kind <= DPT_CU_WGRAD;
+}
+
+/* Same primitives over the same sorts of tensors. */
+static int same_form(const dpt_cu_prog *p, const dpt_cu_op *a, const dpt_cu_op *b)
+{
+    if (a->prims != b->prims) return 0;
+    for (int i = 0; i < a->prims; i++) {
+        const dpt_cu_prim *x = &a->prim[i], *y = &b->prim[i];
+
+        if (x->kind != y->kind || x->k != y->k || x->stride != y->stride) return 0;
+        if ((p->tensor[x->out[0]].at == DPT_CU_VIRTUAL) !=
+            (p->tensor[y->out[0]].at == DPT_CU_VIRTUAL)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static char *choose(const dpt_cu_prog *p, const options *o)
+{
+    char *skip = calloc(p->ops, 1);
+
+    for (size_t i = 0; skip && i < p->ops; i++) {
+        const dpt_cu_op *op = &p->op[i];
+
+        if (op->what != DPT_CU_GRAPH) continue;
+        skip[i] = convolves(op) ? o->rest != 0 : o->conv != 0;
+        for (size_t k = 0; o->forms && k < i && !skip[i]; k++) {
+            skip[i] = p->op[k].what == DPT_CU_GRAPH && same_form(p, op, &p->op[k]);
+        }
+    }
+    return skip;
+}
+
+/* What cuDNN cannot do, or only by copying whole tensors. */
+static void spoil(dpt_cu_prog *p, const char *plant)
+{
+    for (size_t i = 0; i < p->ops; i++) {
+        dpt_cu_op *o = &p->op[i];
+        const int mask = strcmp(plant, "mask") == 0;
+
+        if (o->what != DPT_CU_GRAPH || convolves(o) == mask) continue;
+        if (mask && o->prims == 3 && o->prim[2].kind == DPT_CU_POSITIVE) {
+            o->prim[2].in[0] = o->prim[1].in[0];
+            return;
+        }
+        if (!mask && p->tensor[o->prim[0].in[0]].c == 64) {
+            p->tensor[o->prim[0].in[0]].c = p->tensor[o->prim[0].in[1]].c = 60;
+            return;
+        }
+    }
+}
+
+static int add(dpt_cu_plans *s, const request *r, int train, const options *given, dpl_text *why)
+{
+    dpt_cu_plan_options o = given->plan;
     dpt_graph *g = NULL;
     dpt_cu_prog p = { .err = DPL_OK };
     dpt_gpu_type type;
+    char *skip = NULL;
     int *which = NULL, err;
     const size_t before = s->plans;
 
     if (type_of(r->type, &type)) return dpl_fail(why, DPL_EINVAL, "no such type: %s", r->type);
     if ((err = dpt_graph_build(&g, r->net, 1000, r->side, r->side, why))) goto done;
     if ((err = dpt_cu_prog_build(&p, g, type, r->batch, train, why))) goto done;
-    if (!(which = calloc(p.ops, sizeof *which))) {
-        err = DPL_ENOMEM;
+    if (given->plant) spoil(&p, given->plant);
+    if (!(which = calloc(p.ops, sizeof *which)) || !(skip = choose(&p, given))) {
+        err = dpl_fail(why, DPL_ENOMEM, "out of memory");
         goto done;
     }
-    if ((err = dpt_cu_plans_add(s, &p, o, which, why))) goto done;
-    print_new(s, before, &p, which, device_number(o->device));
+    o.skip = skip;
+    if ((err = dpt_cu_plans_add(s, &p, &o, which, why))) goto done;
+    print_new(s, before, &p, which, device_number(o.device));
 done:
+    free(skip);
     free(which);
     dpt_cu_prog_fini(&p);
     dpt_graph_destroy(&g);
@@ -91,8 +161,7 @@ static int print_gpu(int gpu, dpl_text *why)
     return err;
 }
 
-static int tables(int argc, char **argv, int at, dpt_cu_plan_options *o, int train_only,
-                  dpl_text *why)
+static int tables(int argc, char **argv, int at, options *o, dpl_text *why)
 {
     dpt_cu_plans s = { .plans = 0 };
     void *json = NULL;
@@ -102,12 +171,12 @@ static int tables(int argc, char **argv, int at, dpt_cu_plan_options *o, int tra
 
     if (err) goto done;
     if (!(text = calloc(len + 1, 1))) {
-        err = DPL_ENOMEM;
+        err = dpl_fail(why, DPL_ENOMEM, "out of memory");
         goto done;
     }
     memcpy(text, json, len);
     while (len > 0 && text[len - 1] == '\n') text[--len] = '\0';
-    o->device = text;
+    o->plan.device = text;
     for (int i = at + 1; i < argc && !err; i++) {
         request r;
 
@@ -116,7 +185,7 @@ static int tables(int argc, char **argv, int at, dpt_cu_plan_options *o, int tra
             break;
         }
         err = add(&s, &r, 1, o, why);
-        if (!err && !train_only) err = add(&s, &r, 0, o, why);
+        if (!err) err = add(&s, &r, 0, o, why);
     }
 done:
     dpt_cu_plans_fini(&s);
@@ -125,23 +194,55 @@ done:
     return err;
 }
 
-int main(int argc, char **argv)
+/* @return index of the first argument that is no option, -1 = an unknown one */
+static int parse(int argc, char **argv, options *o)
 {
-    dpt_cu_plan_options o = { .workspace_cap = (size_t)256 << 20, .threads = 2 };
-    dpl_text why = { "" };
-    int at = 1, gpu = -1, train_only = 0, err = dpt_cu_version(&why);
+    int at = 1;
 
     for (; at < argc && argv[at][0] == '-'; at++) {
-        if (strcmp(argv[at], "--conv") == 0) o.precompiled_only = 1;
-        if (strcmp(argv[at], "--train") == 0) train_only = 1;
-        if (at + 1 < argc && strcmp(argv[at], "--gpu") == 0) gpu = atoi(argv[++at]);
-        if (at + 1 < argc && strcmp(argv[at], "--threads") == 0) o.threads = atoi(argv[++at]);
-        if (at + 1 < argc && strcmp(argv[at], "--cache") == 0) o.cache = argv[++at];
+        const char *name = argv[at], *value = at + 1 < argc ? argv[at + 1] : NULL;
+
+        if (strcmp(name, "--conv") == 0) {
+            o->conv = 1;
+        } else if (strcmp(name, "--rest") == 0) {
+            o->rest = 1;
+        } else if (strcmp(name, "--forms") == 0) {
+            o->forms = 1;
+        } else if (strcmp(name, "--version") == 0) {
+            o->version = 1;
+        } else if (!value) {
+            return -1;
+        } else {
+            at++;
+            if (strcmp(name, "--threads") == 0) {
+                o->plan.threads = atoi(value);
+            } else if (strcmp(name, "--cache") == 0) {
+                o->plan.cache = value;
+            } else if (strcmp(name, "--plant") == 0) {
+                o->plant = value;
+            } else if (strcmp(name, "--gpu") == 0) {
+                o->gpu = atoi(value);
+            } else {
+                return -1;
+            }
+        }
     }
-    if (!err && gpu >= 0) {
-        err = print_gpu(gpu, &why);
-    } else if (!err && at + 1 < argc) {
-        err = tables(argc, argv, at, &o, train_only, &why);
+    return at;
+}
+
+int main(int argc, char **argv)
+{
+    options o = { .plan = { .workspace_cap = (size_t)256 << 20, .threads = 2 }, .gpu = -1 };
+    dpl_text why = { "" };
+    const int at = parse(argc, argv, &o);
+    int err = dpt_cu_version(&why);
+
+    if (!err && at > 0 && o.version) {
+        printf("%zu\n", cudnnGetVersion());
+    } else if (!err && at > 0 && o.gpu >= 0) {
+        err = print_gpu(o.gpu, &why);
+    } else if (!err && at > 0 && at + 1 < argc) {
+        err = tables(argc, argv, at, &o, &why);
     } else if (!err) {
         err = dpl_fail(&why, DPL_EINVAL, "plan_table [options] DEVICE.json NET:SIDE:BATCH:TYPE...");
     }

@@ -213,7 +213,7 @@ static int create(dpt_gpu_exec **out, const dpt_gpu_exec_options *opt, dpl_text 
     }
     if (!err && !(err = make_memory(e, why))) err = make_table(e, why);
     if (err) {
-        dpl_text_prefix(why, "cuda:%d, %s: ", opt->gpu, type_name[opt->type]);
+        dpl_text_prefix(why, "cuda:%d, %s", opt->gpu, type_name[opt->type]);
         destroy(&e);
     }
     *out = e;

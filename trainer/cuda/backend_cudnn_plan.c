@@ -200,7 +200,7 @@ static int64_t fetch(proposals *a, dpt_cu_descs *l)
 
 static int choose(dpt_cu_plan *out, const dpt_cu_prog *p, size_t limit,
                   cudnnBackendDescriptor_t graph, cudnnBackendDescriptor_t dev, int strict,
-                  cudnnStatus_t *last)
+                  cudnnStatus_t *last, int64_t *proposed)
 {
     static const cudnnBackendHeurMode_t modes[] = { CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK };
     int found = 0;
@@ -212,6 +212,7 @@ static int choose(dpt_cu_plan *out, const dpt_cu_prog *p, size_t limit,
 
         ask(&a, &l, graph, dev, modes[m]);
         got = fetch(&a, &l);
+        *proposed += got;
         if (l.status) *last = l.status;
         for (int64_t i = 0; i < got && !found; i++) {
             read_notes(a.config[i], out);
@@ -232,6 +233,7 @@ int dpt_cu_plan_make(dpt_cu_plan *out, const dpt_cu_prog *p, size_t op,
     const size_t limit = workspace_limit(p, &p->op[op], o->workspace_cap);
     dpt_cu_descs l = { .n = 0 };
     cudnnStatus_t last = CUDNN_STATUS_SUCCESS;
+    int64_t proposed = 0;
     cudnnBackendDescriptor_t graph;
 
     if (locals < 0) return dpl_fail(why, DPL_EINTERNAL, "the operation has too many tensors");
@@ -240,18 +242,21 @@ int dpt_cu_plan_make(dpt_cu_plan *out, const dpt_cu_prog *p, size_t op,
     graph = dpt_cu_desc_graph(&l, p, op, local, locals);
     if (!graph) {
         err = dpt_cu_fail(l.status, l.what, why);
-    } else if (!choose(out, p, limit, graph, dev, 1, &last) &&
-               !choose(out, p, limit, graph, dev, 0, &last)) {
+    } else if (!choose(out, p, limit, graph, dev, 1, &last, &proposed) &&
+               !choose(out, p, limit, graph, dev, 0, &last, &proposed)) {
         err = last ? dpt_cu_fail(last, "no engine can run it", why)
-                   : dpl_fail(why, DPL_ENOTSUP,
-                              "no engine can run it deterministically within %zu bytes of scratch",
-                              limit);
+              : !proposed
+                  ? dpl_fail(why, DPL_ENOTSUP, "cuDNN has no engine for it on this GPU")
+                  : dpl_fail(why, DPL_ENOTSUP,
+                             "none of cuDNN's engines for it is deterministic and takes at most "
+                             "%zu bytes of scratch",
+                             limit);
     }
     dpt_cu_descs_free(&l);
     if (!err) {
         dpt_cu_cache_save(out, o);
         return DPL_OK;
     }
-    dpl_text_prefix(why, "%s: ", key);
+    dpl_text_prefix(why, "%s", key);
     return err;
 }

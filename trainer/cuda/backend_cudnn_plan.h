@@ -33,10 +33,10 @@ typedef struct dpt_cu_plan {
 typedef struct dpt_cu_plan_options {
     const char *device; /* JSON */
     size_t workspace_cap;
-    const char *cache;    /* folder, or NULL */
-    int threads;          /* that build, >= 1 */
-    const int *cancel;    /* as in dpt_exec_options */
-    int precompiled_only; /* 1 = leave out what needs a driver (no libcuda at all): tests */
+    const char *cache; /* folder, or NULL */
+    int threads;       /* that build, >= 1 */
+    const int *cancel; /* as in dpt_exec_options */
+    const char *skip;  /* [ops] 1 = leave this operation out, or NULL */
 } dpt_cu_plan_options;
 
 typedef struct dpt_cu_plans {

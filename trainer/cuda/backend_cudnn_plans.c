@@ -55,7 +55,7 @@ static void make(builder *b, job *j, cudnnBackendDescriptor_t dev)
 
         j->err = dpt_cu_plan_make(j->plan, b->p, j->op, b->o, dev, &j->why);
         if (j->err) {
-            dpl_text_prefix(&j->why, "%s: ", dpt_cu_op_name(b->p, j->op, name, sizeof name));
+            dpl_text_prefix(&j->why, "%s", dpt_cu_op_name(b->p, j->op, name, sizeof name));
         }
     }
     if (j->err) fail(b);
@@ -108,11 +108,6 @@ static int find(const dpt_cu_plans *s, const char *key)
     return -1;
 }
 
-static int compiled_at_run_time(const dpt_cu_op *o)
-{
-    return o->prim[0].kind > DPT_CU_WGRAD;
-}
-
 /* Number every operation's plan; what the set has not becomes a job. */
 static int collect(dpt_cu_plans *s, builder *b, int *which)
 {
@@ -126,7 +121,7 @@ static int collect(dpt_cu_plans *s, builder *b, int *which)
 
         which[i] = -1;
         if (p->op[i].what != DPT_CU_GRAPH) continue;
-        if (b->o->precompiled_only && compiled_at_run_time(&p->op[i])) continue;
+        if (b->o->skip && b->o->skip[i]) continue;
         if (dpt_cu_key(p, i, key, local) >= 0 && (which[i] = find(s, key)) >= 0) continue;
         if (dpl_grow(&list, &s->cap, s->plans + 1, sizeof(dpt_cu_plan *))) return DPL_ENOMEM;
         s->plan = list;

@@ -36,7 +36,7 @@ static int cudnn_failed(const dpt_cu_run *r, size_t op, cudnnStatus_t s, const c
         s == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ? DPL_ENOMEM : DPL_EDEVICE;
 
     dpt_cu_fail(s, what, why);
-    dpl_text_prefix(why, "%s: ", dpt_cu_op_name(&r->p, op, name, sizeof name));
+    dpl_text_prefix(why, "%s", dpt_cu_op_name(&r->p, op, name, sizeof name));
     return err;
 }
 
