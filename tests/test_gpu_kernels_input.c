@@ -242,7 +242,7 @@ static void wrong_arguments_queue_nothing(void **state)
     bad[6].channels = 4;
     bad[7].nchw = 1; /* with 8 channels */
     bad[8].type = (dpt_gpu_type)3;
-    bad[9].pixels = (dpt_gpu_pixels)2;
+    bad[9].std[0] = NAN;
     bad[10].std[2] = 0;
     bad[11].dst = dst + 4; /* 8 channels need 16 bytes */
     bad[12].pixels = DPT_GPU_PIXELS_F32_NCHW;

@@ -12,8 +12,8 @@
 
 /* Classes: fewer and more than the threads of a block. */
 static const int classes_of[] = { 1, 3, 10, 256, 257, 1000 };
-enum { SIZES = sizeof classes_of / sizeof *classes_of, N = 7 };
-static const double GRAD_SCALE = 1 / 7.;
+enum { SIZES = sizeof classes_of / sizeof *classes_of, N = 4 };
+static const double GRAD_SCALE = 1 / 4.;
 
 /* One batch: what goes in, and what the C reference makes of it. */
 typedef struct batch {
@@ -153,9 +153,9 @@ static void loss_counts_and_gradient_are_the_cpus(void **state)
     gpu_kernels();
     for (int type = 0; type < GPU_TYPES; type++)
         for (int s = 0; s < SIZES; s++)
-            for (int soft = 0; soft < 2; soft++)
-                for (int grad = 0; grad < 3; grad++)
-                    check_case((dpt_gpu_type)type, classes_of[s], grad == 1 ? 5 : 0, soft, grad);
+            for (int grad = 0; grad < 3; grad++)
+                check_case((dpt_gpu_type)type, classes_of[s], grad == 1 ? 5 : 0, grad != (s & 1),
+                           grad);
 }
 
 /* Ties, huge values, no numbers, infinities: what counts and what comes through is dpt_loss()'s. */
@@ -169,8 +169,8 @@ static void odd_logits_are_treated_as_on_the_cpu(void **state)
     (void)state;
     gpu_kernels();
     dpl_rng_init(&r, 1, 0, 0, DPL_RNG_INIT);
-    for (int round = 0; round < 60; round++) {
-        const uint32_t kinds = round < 20 ? 3 : round < 40 ? 6 : sizeof odd / sizeof *odd;
+    for (int round = 0; round < 36; round++) {
+        const uint32_t kinds = round < 12 ? 3 : round < 24 ? 6 : sizeof odd / sizeof *odd;
         double *sums;
         batch b;
 
@@ -328,7 +328,7 @@ static void wrong_arguments_queue_nothing(void **state)
     bad[5].classes = 0;
     bad[6].stride = 2;
     bad[7].labels2 = good.labels; /* without mix */
-    bad[8].type = (dpt_gpu_type)7;
+    bad[8].type = (dpt_gpu_type)3;
     for (int i = 0; i < 9; i++)
         if (k->xent(&bad[i], gpu_stream()) != GPU_BAD_ARGUMENT) fail_msg("case %d", i);
     assert_int_equal(k->xent(NULL, gpu_stream()), GPU_BAD_ARGUMENT);

@@ -205,7 +205,7 @@ static void wrong_arguments_queue_nothing(void **state)
     bad[5].h = 0;
     bad[6].w = 0;
     bad[7].channels = 0;
-    bad[8].type = (dpt_gpu_type)-1;
+    bad[8].type = (dpt_gpu_type)3;
     bad[9].h = bad[9].w = 65536;
     for (int i = 0; i < 10; i++)
         if (k->mix(&bad[i], gpu_stream()) != GPU_BAD_ARGUMENT) fail_msg("case %d", i);

@@ -142,20 +142,23 @@ struct dpt_larger {
     }
 };
 
-/* v of all DPT_THREADS threads, joined in a fixed order; every thread gets it. shared: [DPT_THREADS].
- * All threads of the block must come. */
+/* v of all DPT_THREADS threads, joined in a fixed order: 16 rows of 16, then those 16. Every thread gets
+ * it. shared: [DPT_THREADS]. All threads of the block must come. */
 template <class OP, class V> static __device__ inline V dpt_block_join(V v, V *shared)
 {
-    V joined;
+    const unsigned side = 16, me = threadIdx.x;
+    V joined = v;
 
-    shared[threadIdx.x] = v;
-    for (unsigned half = DPT_THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half)
-            shared[threadIdx.x] = OP::of(shared[threadIdx.x], shared[threadIdx.x + half]);
+    static_assert(DPT_THREADS == side * side, "rows and columns");
+    shared[me] = v;
+    __syncthreads();
+    if (me < side) {
+        for (unsigned k = 1; k < side; k++) joined = OP::of(joined, shared[me + k * side]);
+        shared[me] = joined;
     }
     __syncthreads();
     joined = shared[0];
+    for (unsigned k = 1; k < side; k++) joined = OP::of(joined, shared[k]);
     __syncthreads(); /* shared may be used again */
     return joined;
 }

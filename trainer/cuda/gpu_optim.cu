@@ -64,8 +64,10 @@ static __global__ void __launch_bounds__(DPT_THREADS, 4) norm_parts_kernel(const
         weights += p * p;
         grads += g * g;
     }
-    weights = dpt_block_join<dpt_add>(weights, shared);
-    grads = dpt_block_join<dpt_add>(grads, shared);
+    if (blockIdx.x * DPT_THREADS < s.count) { /* the same for all threads */
+        weights = dpt_block_join<dpt_add>(weights, shared);
+        grads = dpt_block_join<dpt_add>(grads, shared);
+    }
     if (threadIdx.x) return;
     u.norms[part_at(blockIdx.y, blockIdx.x)] = weights;
     u.norms[part_at(blockIdx.y, blockIdx.x) + 1] = grads;
