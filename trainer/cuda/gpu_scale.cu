@@ -25,7 +25,7 @@ static __global__ void __launch_bounds__(DPT_THREADS, 4)
         }
     }
     bad = dpt_block_join<dpt_add>(bad, shared);
-    if (bad && threadIdx.x == 0) *flag = 1;
+    if (bad && threadIdx.x == 0) atomicOr(flag, 1); /* other blocks may, too */
 }
 
 static __global__ void scale_update_kernel(float *scale, int32_t *good, const int32_t *flag,
