@@ -13,7 +13,7 @@
 enum { TEST_GPUS = 3, TEST_SLOTS = 2, TEST_CLASSES = 7 };
 
 typedef struct test_gpu_case {
-    const char *arch; /* a network, or "widenet": batch norm, residual, more than one bucket */
+    const char *arch; /* a network, or "slimnet": batch norm, residual, more than one bucket */
     int size;         /* pixels, square */
     int gpus;
     int n[TEST_GPUS]; /* samples of each part */

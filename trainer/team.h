@@ -45,7 +45,9 @@ typedef struct dpt_team_options {
     dpt_amp amp;    /* AUTO: bf16 where the GPUs have it (compute capability 8.0), else fp16 */
     int bytes;      /* 1 = pixels are uint8 NHWC, not normalised; 0 = fp32 NCHW */
     float mean[3], std[3];
-    const char *cache; /* folder for built plans, or NULL */
+    const char *cache;   /* folder for built plans, or NULL */
+    size_t bucket_bytes; /* gradients are summed over GPUs in pieces of about that; 0 = as PyTorch's
+                            DistributedDataParallel: 1 MiB, then 25 MiB */
 
     /* several processes, each with the same number of GPUs */
     int rank, world;     /* of this process; world 1 = alone */

@@ -72,7 +72,9 @@ static int set_up(dpt_cuda_team *t, const dpt_team_options *opt)
     t->streams = dpl_calloc((size_t)opt->replicas, sizeof *t->streams);
     t->member = dpl_calloc((size_t)opt->replicas, sizeof *t->member);
     if (!t->bucket || !t->segment || !t->streams || !t->member) return DPL_ENOMEM;
-    t->buckets = dpt_buckets_cut(opt->graph, DPT_BUCKET_FIRST, DPT_BUCKET_BYTES, t->bucket);
+    t->buckets =
+        dpt_buckets_cut(opt->graph, opt->bucket_bytes ? opt->bucket_bytes : DPT_BUCKET_FIRST,
+                        opt->bucket_bytes ? opt->bucket_bytes : DPT_BUCKET_BYTES, t->bucket);
     t->segments = cut_segments(opt->graph, t->segment);
     for (int i = 0; i < opt->replicas; i++) {
         t->member[i].team = t;

@@ -25,10 +25,10 @@ int dpt_cuda_fail(dpt_cuda_member *m, int err, dpl_text *why)
     dpt_cuda_team *t = m->team;
 
     if (t->opt.world > 1)
-        dpl_text_prefix(why, "process %d of %d, GPU %d (cuda:%d): ", t->opt.rank, t->opt.world,
+        dpl_text_prefix(why, "process %d of %d, GPU %d (cuda:%d)", t->opt.rank, t->opt.world,
                         m->index, m->gpu);
     else
-        dpl_text_prefix(why, "GPU %d (cuda:%d): ", m->index, m->gpu);
+        dpl_text_prefix(why, "GPU %d (cuda:%d)", m->index, m->gpu);
     pthread_mutex_lock(&t->lock);
     if (!t->failed) {
         t->err = err;
