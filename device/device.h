@@ -60,7 +60,7 @@ int dpl_gpu_list(dpl_gpu_info **out, dpl_text *why);
 
 /** Split a list into single specs. "cpu:N" is N times "cpu"; a part of a sim spec that holds '='
  *  belongs to the spec before it. GPUs, each at most once: "cuda" = all that are visible; "0", "0-3",
- *  "GPU-8f3a" (the begin of one UUID), also with "cuda:" in front. "auto", alone: all visible GPUs, or
+ *  "GPU-8f3a" (the beginning of one UUID), also with "cuda:" in front. "auto", alone: all visible GPUs, or
  *  "cpu" where there is none; the text then says why, and is empty otherwise. Blanks around commas are
  *  fine. *out is one allocation: free() it.
  *  @return number of devices, 1..256, or DPL_EINVAL, DPL_ENOMEM; where the GPUs had to be looked at

@@ -86,10 +86,11 @@ static int add_uuid(list *l, const char *s, size_t len, dpl_text *why)
     for (int i = 0; i < l->gpus; i++) {
         if (!has_uuid(&l->gpu[i], s, len)) continue;
         if (found)
-            return dpl_fail(why, DPL_EINVAL,
-                            "devices: \"%.*s\" is the begin of more than one UUID: %s, %s; give "
-                            "more of it",
-                            (int)len, s, found->uuid, l->gpu[i].uuid);
+            return dpl_fail(
+                why, DPL_EINVAL,
+                "devices: \"%.*s\" is the beginning of more than one UUID: %s, %s; give "
+                "more of it",
+                (int)len, s, found->uuid, l->gpu[i].uuid);
         found = &l->gpu[i];
     }
     if (!found)
@@ -126,10 +127,11 @@ static int add_gpus(list *l, const char *s, size_t len, dpl_text *why)
         to = number(&at, end);
     }
     if (at != end || from < 0 || to < from)
-        return dpl_fail(why, DPL_EINVAL,
-                        "devices: \"%.*s\": a GPU is a number (0), a range (0-3) or the begin of "
-                        "its UUID (GPU-8f3a)",
-                        (int)len, s);
+        return dpl_fail(
+            why, DPL_EINVAL,
+            "devices: \"%.*s\": a GPU is a number (0), a range (0-3) or the beginning of "
+            "its UUID (GPU-8f3a)",
+            (int)len, s);
     for (int i = from; i <= to && !err; i++) err = add_gpu(l, i, why);
     return err;
 }

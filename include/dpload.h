@@ -152,7 +152,7 @@ typedef struct dpl_options {
 
     /* --- parts: how this rank's share of a batch is split over devices --- */
     /** Comma list, one part each: "cpu", "cpu,cpu", "sim:38ms"; GPUs as CUDA_VISIBLE_DEVICES leaves and
-     *  numbers them: "cuda:0" or "0", "0-3", "GPU-8f3a" (the begin of a UUID), "cuda" = all of them.
+     *  numbers them: "cuda:0" or "0", "0-3", "GPU-8f3a" (the beginning of a UUID), "cuda" = all of them.
      *  "auto" = all of them, or "cpu" where there is none: dpl_info tells [NULL = "cpu"] */
     const char *devices;
     const int

@@ -149,7 +149,7 @@ static void uuids(void **state)
     check("gpu-FA6e", "cuda:0", 0, NULL);
     check("cuda:GPU-0b6ec0da-1234-4567-89ab-cdef01234501", "cuda:1", 0, NULL);
     check("GPU-2d, GPU-1c ,0", "cuda:3 cuda:2 cuda:0", 0, NULL);
-    check("GPU-", NULL, DPL_EINVAL, "begin of more than one UUID: GPU-fa6ec0da-");
+    check("GPU-", NULL, DPL_EINVAL, "beginning of more than one UUID: GPU-fa6ec0da-");
     check("GPU-fa,0", NULL, DPL_EINVAL, "names cuda:0 twice");
     check("GPU-dead", NULL, DPL_EDEVICE, "none of the 4 visible GPUs");
     check("GPU-fa6ec0da-1234-4567-89ab-cdef012345000", NULL, DPL_EDEVICE, "none of the 4");

@@ -47,7 +47,8 @@ static const dpl_opt table[] = {
     { "warmup", 0, "warmup-epochs", DPL_OPT_DOUBLE, AT(warmup), 0, 1e6, NULL, "EPOCHS",
       "linear rise of the rate at the start [0]", NULL, 0 },
     { "devices", 0, "device", DPL_OPT_STRING, AT(devices), 0, 0, NULL, "LIST",
-      "cpu; cpu,cpu or cpu:2 = two replicas; sim:38ms =\nmodelled step time; auto = cpu [auto]",
+      "cpu, cpu:2, sim:38ms; GPUs: 0,1 or 0-3, cuda = all;\nauto = GPUs that can be used, else cpu "
+      "[auto]",
       "Devices", 1 },
     { "split", 0, NULL, DPL_OPT_STRING, AT(split), 0, 0, NULL, "LIST",
       "weight of each device's part of a batch, such as 3,1; auto = by measured speed [even]", NULL, 0 },
@@ -96,7 +97,7 @@ static const dpl_opt_spec spec = {
     .examples = "dptrain --workers 8 --batch 64 imagenet/\n"
                 "dptrain --val-split 10% --size 128 --epochs 20 --lr 0.05 photos/\n"
                 "dptrain --resume runs/resnet18-20260131-1 imagenet/\n",
-    .see = "More: --help, man dptrain",
+    .see = "More: --help, man dptrain, dptrain devices",
     .env = "DPTRAIN_",
     .opts = table,
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dptrain [options] DIR: train a picture classifier. */
+/* dptrain [options] DIR: train a picture classifier. dptrain devices: what there is to train on. */
 #include "base/files.h"
 #include "trainer/cli.h"
+#include "trainer/devices.h"
 #include "trainer/interrupt.h"
 #include "trainer/report.h"
 #include "trainer/run.h"
@@ -35,22 +36,33 @@ static int prints_only(const dpt_cli *cli)
     return cli->opt.version || cli->opt.print_config;
 }
 
+/* Train, or list what there is to train on. A folder called "devices" is ./devices. */
+static int run(dpt_cli *cli, dpt_report *report, int argc, char **argv, dpl_text *why)
+{
+    int helped = 0, rc;
+
+    if (argc > 1 && !strcmp(argv[1], "devices")) {
+        cli->opt.progress = "none";
+        dpt_report_init(report, &cli->opt);
+        return dpt_devices_main(argc - 1, argv + 1, stdout, why);
+    }
+    rc = dpt_cli_parse(cli, argc, argv, NULL, 0, stdout, &helped, why);
+    dpt_report_init(report, &cli->opt);
+    if (rc || helped || prints_only(cli)) return rc;
+    dpt_interrupt_install();
+    return dpt_run_main(cli, argc, argv, report, why);
+}
+
 int main(int argc, char **argv)
 {
     dpl_text why = { "" };
     dpt_report report;
-    dpt_cli cli;
-    int helped = 0, rc;
+    dpt_cli cli = { .held = NULL };
+    int rc;
 
     dpl_keep_standard_files();
     wait_without_spinning(argv);
-    rc = dpt_cli_parse(&cli, argc, argv, NULL, 0, stdout, &helped, &why);
-
-    dpt_report_init(&report, &cli.opt);
-    if (!rc && !helped && !prints_only(&cli)) {
-        dpt_interrupt_install();
-        rc = dpt_run_main(&cli, argc, argv, &report, &why);
-    }
+    rc = run(&cli, &report, argc, argv, &why);
     if (rc) dpt_report_error(&report, why.s);
     if (fflush(stdout) || ferror(stdout)) { /* results that nobody got are not "done" */
         dpl_fail(&why, 0, "cannot write to stdout: %s", strerror(errno));

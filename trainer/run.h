@@ -25,8 +25,8 @@ typedef struct dpt_run {
     char **argv; /* as the program got them, for args.json */
 
     /* devices */
-    const char *device_text; /* the list as the loader takes it */
-    char **device;           /* [devices], one allocation */
+    const char *device_text; /* the list as the loader takes it; of the same allocation as: */
+    char **device;           /* [devices] */
     int devices;
     int *weight;    /* [devices], or NULL = even */
     int *part;      /* [devices] samples of each in a full batch */
@@ -79,6 +79,8 @@ typedef struct dpt_run {
 int dpt_run_resume(dpt_run *r, dpl_text *why);
 /** Device list, split, sizes of the parts. */
 int dpt_run_devices(dpt_run *r, dpl_text *why);
+/** The part of it that is about --split. */
+int dpt_run_split(dpt_run *r, dpl_text *why);
 /** Sizes of the parts, by the weights. */
 int dpt_run_parts(dpt_run *r, dpl_text *why);
 /** 1 = pictures come as uint8 NHWC, which GPUs normalise: a quarter of the floats. 0 = as finished

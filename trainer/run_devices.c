@@ -1,118 +1,217 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --devices and --split: which devices share a batch, and in which parts. */
+/* --devices: which devices share a batch, and what they are outside of this process. */
 #include "base/alloc.h"
 #include "device/device.h"
+#include "trainer/devices.h"
 #include "trainer/run.h"
+#include "trainer/trainer_plugin.h"
 
-#include <errno.h>
-#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Open each device once to check its spec, and see whether all are of one kind. */
-static int check_devices(dpt_run *r, dpl_text *why)
+static const char *plural(int n)
 {
-    dpl_device_kind first = DPL_DEVICE_CPU;
+    return n == 1 ? "" : "s";
+}
 
-    for (int i = 0; i < r->devices; i++) {
-        dpl_device *d = NULL;
-        dpl_device_kind kind;
-        int err = dpl_device_open(&d, r->device[i], why);
+/* --- which --- */
+
+static int is_auto(const char *list)
+{
+    list += strspn(list, " \t");
+    return !strncmp(list, "auto", 4) && !list[4 + strspn(list + 4, " \t")];
+}
+
+/* All GPUs, when there are some that this program can train on. */
+static const char *choose(const dpt_run *r)
+{
+    char clause[128];
+    dpt_devices d;
+    int usable;
+
+    dpt_devices_find(&d, 0);
+    usable = d.gpus && !*d.no_training.s;
+    if (!d.gpus)
+        dpt_report_note(r->report, "devices: cpu (%s)",
+                        dpt_first_clause(clause, sizeof clause, d.no_gpu.s));
+    else if (!usable)
+        dpt_report_note(r->report, "devices: cpu and not the GPU%s: %s", plural(d.gpus),
+                        d.no_training.s);
+    dpt_devices_free(&d);
+    return usable ? "cuda" : "cpu";
+}
+
+/* Open a device once: its spec is checked, and it is there and free. */
+static int try_device(const char *spec, dpl_device_kind *kind, dpl_text *why)
+{
+    dpl_device *d = NULL;
+    const int err = dpl_device_open(&d, spec, why);
+
+    if (!err) *kind = dpl_device_get_kind(d);
+    dpl_device_close(&d);
+    return err;
+}
+
+/* Leave out the GPUs that nobody named and that do not start. @return how many are left */
+static int drop_unusable(const dpt_run *r, char **spec, int n)
+{
+    dpl_device_kind kind;
+    int kept = 0;
+
+    for (int i = 0; i < n; i++) {
+        dpl_text why;
+
+        if (try_device(spec[i], &kind, &why))
+            dpt_report_warn(r->report, "%s; it is left out", why.s);
+        else
+            spec[kept++] = spec[i];
+    }
+    return kept;
+}
+
+static int is_gpu(const char *spec)
+{
+    return !strncmp(spec, "cuda:", 5);
+}
+
+static int kinds_differ(const dpt_run *r, const char *one, const char *other, dpl_text *why)
+{
+    const int sim = !strncmp(one, "sim", 3) || !strncmp(other, "sim", 3);
+
+    return dpl_fail(why, DPT_EXIT_USAGE,
+                    "--devices %s: %s and %s cannot share a batch: %s; use devices of one kind",
+                    r->opt->devices, one, other,
+                    sim ? "a simulated device computes nothing"
+                        : "the GPU would wait for the processor at every step");
+}
+
+static int check_devices(dpt_run *r, char *const *spec, int n, dpl_text *why)
+{
+    dpl_device_kind first = DPL_DEVICE_CPU, kind = DPL_DEVICE_CPU;
+
+    for (int i = 1; i < n; i++) /* is wrong whether or not the devices are there */
+        if (is_gpu(spec[i]) != is_gpu(spec[0])) return kinds_differ(r, spec[0], spec[i], why);
+    for (int i = 0; i < n; i++) {
+        const int err = try_device(spec[i], &kind, why);
 
         if (err) {
             dpl_text_prefix(why, "--devices %s", r->opt->devices);
             return dpt_exit_of(err);
         }
-        kind = dpl_device_get_kind(d);
-        dpl_device_close(&d);
-        if (i && kind != first)
-            return dpl_fail(why, DPT_EXIT_USAGE,
-                            "--devices %s: %s and %s cannot share a batch: a simulated device "
-                            "computes nothing; use devices of one kind",
-                            r->opt->devices, r->device[0], r->device[i]);
-        first = kind;
+        if (!i) first = kind;
+        if (kind != first) return kinds_differ(r, spec[0], spec[i], why);
     }
     r->sim = first == DPL_DEVICE_SIM;
-    if (r->sim && !dpt_cli_given(r->cli, "epochs")) r->opt->epochs = 1; /* nothing is learned */
+    r->cuda = first == DPL_DEVICE_CUDA;
     return DPT_EXIT_DONE;
 }
 
-static int refuse_cuda(const dpt_run *r, dpl_text *why)
-{
-    for (int i = 0; i < r->devices; i++)
-        if (!strncmp(r->device[i], "cuda", 4))
-            return dpl_fail(why, DPT_EXIT_DEVICE,
-                            "--devices %s: this build trains on the CPU only (no CUDA backend); "
-                            "use --devices cpu, or sim:38ms to model an accelerator",
-                            r->opt->devices);
-    return DPT_EXIT_DONE;
-}
+/* --- keeping and saying it --- */
 
-/* "3,1" to weights, one per device. */
-static int parse_split(dpt_run *r, dpl_text *why)
+/* The array, its strings and the list in one piece: r->device. */
+static int keep(dpt_run *r, char *const *spec, int n, dpl_text *why)
 {
-    const char *s = r->opt->split;
-    int n = 0;
+    const size_t fixed = (size_t)n * sizeof *r->device;
+    size_t bytes = 0;
+    char *text, *list;
 
-    if (!s) return DPT_EXIT_DONE;
-    if (!strcmp(s, "auto")) { /* measured later */
-        r->split_auto = 1;
-        return DPT_EXIT_DONE;
-    }
-    if (!(r->weight = dpl_calloc((size_t)r->devices, sizeof *r->weight)))
+    for (int i = 0; i < n; i++) bytes += strlen(spec[i]) + 1;
+    if (r->cuda) r->gpu = dpl_calloc((size_t)n, sizeof *r->gpu);
+    if (!(r->device = dpl_calloc(1, fixed + 2 * bytes)) || (r->cuda && !r->gpu))
         return dpl_fail(why, DPT_EXIT_FAILED, "out of memory");
-    for (;; s++) {
-        char *end;
-        long w;
+    r->devices = n;
+    text = (char *)r->device + fixed;
+    r->device_text = list = text + bytes;
+    for (int i = 0; i < n; i++) {
+        const size_t len = strlen(spec[i]);
 
-        errno = 0;
-        w = strtol(s, &end, 10);
-        if (end == s || errno || w < 1 || w > 1000000 || (*end && *end != ','))
-            return dpl_fail(why, DPT_EXIT_USAGE,
-                            "--split %s: give auto, or one whole number from 1 to 1000000 per "
-                            "device, such as 3,1",
-                            r->opt->split);
-        if (n < r->devices) r->weight[n] = (int)w;
-        n++;
-        s = end;
-        if (!*s) break;
+        if (r->cuda) r->gpu[i] = atoi(spec[i] + strlen("cuda:"));
+        r->device[i] = memcpy(text, spec[i], len + 1);
+        text += len + 1;
+        if (i) *list++ = ',';
+        list = (char *)memcpy(list, spec[i], len + 1) + len;
     }
-    if (n != r->devices)
-        return dpl_fail(why, DPT_EXIT_USAGE,
-                        "--split %s has weights for %d, but --devices %s names %d: give one weight "
-                        "per device",
-                        r->opt->split, n, r->device_text, r->devices);
     return DPT_EXIT_DONE;
+}
+
+/* Which GPUs of the machine these are. */
+static void say_gpus(const dpt_run *r)
+{
+    dpl_gpu_info *gpu;
+    const int n = dpl_gpu_list(&gpu, NULL);
+    const int order = n > 0 ? dpt_gpu_order_differs(gpu, n) : 0;
+    char text[512];
+
+    for (int i = 0; i < r->devices && n > 0; i++)
+        if (r->gpu[i] < n)
+            dpt_report_note(r->report, "%s: %s", r->device[i],
+                            dpt_gpu_text(text, sizeof text, &gpu[r->gpu[i]]));
+    if (order > 0)
+        dpt_report_note(r->report, "GPUs are counted in CUDA's order, not in that of nvidia-smi; "
+                                   "CUDA_DEVICE_ORDER=PCI_BUS_ID makes both the same");
+    if (order < 0)
+        dpt_report_detail(r->report, "CUDA_VISIBLE_DEVICES counts in CUDA's order, the fastest "
+                                     "first; as nvidia-smi only with CUDA_DEVICE_ORDER=PCI_BUS_ID");
+    free(n > 0 ? gpu : NULL);
+}
+
+static int check_training(const dpt_run *r, dpl_text *why)
+{
+    const dpt_trainer_plugin *plugin;
+    int err;
+
+    if (!r->cuda || !(err = dpt_plugin_cuda(&plugin, why))) return DPT_EXIT_DONE;
+    dpl_text_prefix(why, "--devices %s", r->opt->devices);
+    return dpt_exit_of(err);
+}
+
+static int check_sim(const dpt_run *r, dpl_text *why)
+{
+    const dpt_options *o = r->opt;
+
+    if (!r->sim || !(o->resume || o->evaluate || o->output)) return DPT_EXIT_DONE;
+    return dpl_fail(why, DPT_EXIT_USAGE,
+                    "--devices %s: a simulated device learns nothing, so there is no %s; leave it "
+                    "out",
+                    o->devices,
+                    o->evaluate ? "--evaluate"
+                    : o->resume ? "--resume"
+                                : "--output");
+}
+
+/* The devices of this process: *spec is one allocation. @return a dpt_exit */
+static int list_devices(const dpt_run *r, char ***spec, int *n, dpl_text *why)
+{
+    const int automatic = is_auto(r->opt->devices);
+    const char *list = automatic ? choose(r) : r->opt->devices;
+
+    *n = dpl_device_list_parse(spec, list, why);
+    if (*n > 0 && automatic && !strcmp(list, "cuda")) {
+        if ((*n = drop_unusable(r, *spec, *n))) return DPT_EXIT_DONE;
+        dpt_report_note(r->report, "devices: cpu (no GPU starts)");
+        free(*spec);
+        *n = dpl_device_list_parse(spec, "cpu", why);
+    }
+    if (*n > 0) return DPT_EXIT_DONE;
+    if (!strncmp(why->s, "devices: ", 9)) /* of the list; what CUDA says has no such start */
+        memmove(why->s, why->s + 9, strlen(why->s + 9) + 1);
+    dpl_text_prefix(why, "--devices %s", r->opt->devices);
+    return dpt_exit_of(*n);
 }
 
 int dpt_run_devices(dpt_run *r, dpl_text *why)
 {
-    int rc;
+    char **spec = NULL;
+    int n, rc;
 
-    r->device_text = strcmp(r->opt->devices, "auto") ? r->opt->devices : "cpu";
-    r->devices = dpl_device_list_parse(&r->device, r->device_text, why);
-    if (r->devices < 0) {
-        rc = r->devices;
-        r->devices = 0;
-        return dpt_exit_of(rc);
-    }
-    if ((rc = refuse_cuda(r, why)) || (rc = check_devices(r, why))) return rc;
-    if (r->opt->load.batch < r->devices)
-        return dpl_fail(why, DPT_EXIT_USAGE,
-                        "--batch %d over %d devices: a batch needs at least one picture per "
-                        "device; use --batch %d or fewer devices",
-                        r->opt->load.batch, r->devices, r->devices);
-    r->part = dpl_calloc((size_t)r->devices, sizeof *r->part);
-    r->part_most = dpl_calloc((size_t)r->devices, sizeof *r->part_most);
-    if (!r->part || !r->part_most) return dpl_fail(why, DPT_EXIT_FAILED, "out of memory");
-    if ((rc = parse_split(r, why)) || (rc = dpt_run_parts(r, why))) return rc;
-    if (r->sim && (r->opt->resume || r->opt->evaluate || r->opt->output))
-        return dpl_fail(why, DPT_EXIT_USAGE,
-                        "--devices %s: a simulated device learns nothing, so there is no %s; leave "
-                        "it out",
-                        r->opt->devices,
-                        r->opt->evaluate ? "--evaluate"
-                        : r->opt->resume ? "--resume"
-                                         : "--output");
-    return DPT_EXIT_DONE;
+    if ((rc = list_devices(r, &spec, &n, why)) || (rc = check_devices(r, spec, n, why)) ||
+        (rc = check_training(r, why)) || (rc = keep(r, spec, n, why)))
+        goto done;
+    if (r->sim && !dpt_cli_given(r->cli, "epochs")) r->opt->epochs = 1; /* nothing is learned */
+    if (r->cuda) say_gpus(r);
+    if (!(rc = dpt_run_split(r, why))) rc = check_sim(r, why);
+done:
+    free(spec);
+    return rc;
 }
