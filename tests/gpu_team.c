@@ -6,11 +6,13 @@
 #include "trainer/graph_make.h"
 #include "trainer/trainer_plugin.h"
 
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static const float mean[3] = { 0.485f, 0.456f, 0.406f }, deviation[3] = { 0.229f, 0.224f, 0.225f };
 
@@ -310,13 +312,18 @@ int test_gpus_submit(test_gpus *g, int k, const dpt_sgd *sgd, dpl_text *why)
 int test_gpus_child(const char *name, const char *plant)
 {
     char *argv[] = { (char *)"test", (char *)"planted", (char *)(uintptr_t)name, NULL };
-    char *envp[] = { (char *)"TSAN_OPTIONS=exitcode=66 log_path=/dev/null",
+    char *envp[] = { (char *)"TSAN_OPTIONS=exitcode=66 report_thread_leaks=0 log_path=/dev/null",
                      (char *)"ASAN_OPTIONS=detect_leaks=0", (char *)"FAKE_CUDA_DEVICES=3",
                      (char *)(uintptr_t)test_format("REF_EXEC_PLANT=%s", plant), NULL };
+    posix_spawn_file_actions_t files;
     pid_t pid;
     int status;
 
-    assert_int_equal(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, envp), 0);
+    posix_spawn_file_actions_init(&files);
+    if (*plant) /* it will be reported */
+        posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    assert_int_equal(posix_spawn(&pid, "/proc/self/exe", &files, NULL, argv, envp), 0);
+    posix_spawn_file_actions_destroy(&files);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
