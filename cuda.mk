@@ -40,27 +40,27 @@ NCCL_OBJ := $(patsubst %.c,$B/%.o,$(wildcard tests/fake/cuda/fake_nccl*.c))
 SHIM_OBJ := $(patsubst %.c,$B/%.o,$(wildcard tests/fake/cuda/cuda_shim_*.c))
 FAKE_OBJ := $(patsubst %.c,$B/%.o,$(wildcard tests/fake/cuda/fake_cudart*.c tests/fake/cuda/fake_register*.c)) $(SHIM_OBJ)
 ARCHIVES := $B/libtrainer.a $(LIB)/libdpload.a# what a plug-in needs of them comes in with it
-GPU_SEEN := $(if $(wildcard trainer/cuda/team_cuda.c),$(filter 1,$(NCCL_HAVE)))
 NVCC_TESTS := $(if $(SAN),,$(if $(NVCC),$(patsubst $B/tests/%,$B/tests/nvcc/%.nvcc,$(foreach n,gpu team_cuda,$(filter $B/tests/test_$n%,$(TESTS))))))
-GPU_FILES  := $(addprefix $B/tests/,libdpload_cuda.so libgpuplants.so $(if $(GPU_SEEN),libdptrain_cuda.so libnccl.so.2))
+GPU_FILES  := $(addprefix $B/tests/,libdpload_cuda.so libgpuplants.so $(if $(filter 1,$(NCCL_HAVE)),libdptrain_cuda.so libnccl.so.2))
 NVCC_FILES := $(addprefix $B/tests/nvcc/,$(notdir $(GPU_FILES)) libfakecudart.so)
 
+.PHONY: no-cuda no-training
 ifeq ($(CUDA),1)
-lib: $(LIB)/libdpload_cuda.so $(if $(SAN)$(strip $(CUDA_LACKS)),no-training,$(if $(wildcard $(addprefix trainer/cuda/,backend_cudnn.c)),$(if $(GPU_SEEN),$(LIB)/libdptrain_cuda.so)))
+lib: $(LIB)/libdpload_cuda.so $(if $(SAN)$(strip $(CUDA_LACKS)),no-training,$(LIB)/libdptrain_cuda.so)
+all: NOTE := $(if $(SAN),,@echo "built without training on GPUs (no $(strip $(CUDA_LACKS)) in $(CUDA_HOME)): dptrain --devices cuda:N will say so")
 $(TESTS): | $(GPU_FILES)
 test test-threads test-kernels: $(GPU_FILES) $B/tests/dptrain
 test: $(NVCC_TESTS)
-.PHONY: no-training
-no-training: # the part of an earlier build would still be found
-	@rm -f $(LIB)/libdptrain_cuda.so
 else
 lib all: no-cuda
 all: NOTE := @echo "built without CUDA ($(if $(filter 1,$(CUDA_HAVE)),CUDA=0,no toolkit in $(CUDA_HOME); CUDA_HOME=DIR names one)): devices cuda:N will say so"
-.PHONY: no-cuda
-no-cuda:
+endif
+no-cuda: # the parts of an earlier build would still be found
 	@rm -rf $(LIB)/lib*_cuda.so $B/tests/lib*.so* $B/tests/nvcc
 	$(NOTE)
-endif
+no-training:
+	@rm -f $(LIB)/libdptrain_cuda.so
+	$(NOTE)
 
 # --- C ---
 $B/device/cuda/%.o $B/trainer/cuda/%.o $B/tests/fake/cuda/%.o: EXTRA := $(CUDA_INC)
