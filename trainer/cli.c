@@ -58,6 +58,18 @@ static const dpl_opt table[] = {
       "auto, dnnl (oneDNN) or ref (plain C, slow) [auto]", NULL, 0 },
     { "amp", 0, NULL, DPL_OPT_CHOICE, AT(amp), 0, 0, "auto|off|bf16|fp16", "MODE",
       "numbers that GPUs compute in: bf16, fp16 (with a loss scale), off = fp32;\nauto = bf16 where the GPUs have it, else fp16. The CPU takes fp32 [auto]", NULL, 0 },
+    { "rank", 0, NULL, DPL_OPT_INT, AT(rank), 0, 1048575, NULL, "N",
+      "number of this process, from 0; with --world. Without both: what torchrun, mpirun or srun\nsay, else one process", "Several processes", 0 },
+    { "world", 0, "world-size", DPL_OPT_INT, AT(world), 1, 1048576, NULL, "N",
+      "number of processes that share the run and the batch, each with as many GPUs", NULL, 0 },
+    { "local-rank", 0, "local_rank", DPL_OPT_INT, AT(local_rank), 0, 1048575, NULL, "N",
+      "number of this process on its machine: its GPU with --devices auto", NULL, 0 },
+    { "master-addr", 0, NULL, DPL_OPT_STRING, AT(master_addr), 0, 0, NULL, "HOST[:PORT]",
+      "where all meet: the machine of process 0", NULL, 0 },
+    { "master-port", 0, NULL, DPL_OPT_INT, AT(master_port), 1, 65535, NULL, "PORT",
+      "its port, when --master-addr does not say it", NULL, 0 },
+    { "dist-url", 0, NULL, DPL_OPT_STRING, AT(dist_url), 0, 0, NULL, "URL",
+      "the same as tcp://HOST:PORT; env:// = what the environment says", NULL, 0 },
     { "output", 'o', "output-dir", DPL_OPT_STRING, AT(output), 0, 0, NULL, "DIR",
       "run folder: checkpoints and logs [runs/ARCH-DATE-N]", "Files", 1 },
     { "force", 'f', NULL, DPL_OPT_FLAG, AT(force), 0, 0, NULL, NULL,
@@ -147,6 +159,7 @@ static void set_defaults(dpt_options *o)
     o->size = 224;
     o->devices = "auto";
     o->backend = "auto";
+    o->rank = o->world = o->local_rank = -1;
     o->print_freq = 10;
     o->progress = "auto";
 }

@@ -47,7 +47,10 @@ typedef struct dpt_options {
     const char *devices, *split;
     int threads;
     const char *backend;
-    int amp; /* dpt_amp */
+    int amp;                     /* dpt_amp */
+    int rank, world, local_rank; /* -1 = not said */
+    const char *master_addr, *dist_url;
+    int master_port; /* 0 = not said */
     const char *output;
     int force;
     const char *resume;

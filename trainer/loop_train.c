@@ -127,18 +127,21 @@ static void skip(dpt_run *r, dpt_pass *pass, const flight *f)
 
 static int diverged(const dpt_run *r, const dpt_sums *sums, const dpt_pass *pass, dpl_text *why)
 {
-    const int kept = r->saved || r->resumed;
+    const char *kept = r->saved ? r->folder : r->resumed ? r->opt->resume : NULL;
 
-    return dpl_fail(
-        why, DPT_EXIT_FAILED,
-        "the loss is %s at step %lld (epoch %lld, lr %g): training diverged; lower --lr "
-        "or use --warmup. %s%s",
+    dpl_fail(
+        why, 0,
+        "the loss is %s at step %lld (epoch %lld, lr %g): training diverged; lower --lr or use "
+        "--warmup",
         isnan(sums->loss) ? "not a number" : "infinite", (long long)r->progress.step + 1,
-        (long long)pass->epoch + 1, pass->lr,
-        kept ? "The last good checkpoint is kept: " : "No checkpoint had been saved yet",
-        !kept      ? ""
-        : r->saved ? r->folder
-                   : r->opt->resume);
+        (long long)pass->epoch + 1, pass->lr);
+    if (!r->rank) {
+        const dpl_text found = *why;
+        dpl_fail(why, 0, "%s. %s%s", found.s,
+                 kept ? "The last good checkpoint is kept: " : "No checkpoint had been saved yet",
+                 kept ? kept : "");
+    }
+    return DPT_EXIT_FAILED;
 }
 
 /* The oldest step under way: wait until it is done, count and log it. */

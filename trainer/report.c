@@ -53,6 +53,7 @@ void dpt_report_init(dpt_report *r, const dpt_options *o)
     r->verbose = o->verbose;
     r->json = o->json;
     r->print_freq = o->print_freq;
+    r->world = 1;
     r->color = wants_color(o->color, tty);
     r->utf8 = wants_utf8();
     dpt_cli_progress(o->progress, &seconds);
@@ -60,6 +61,13 @@ void dpt_report_init(dpt_report *r, const dpt_options *o)
     r->live = seconds < 0 && tty && term && strcmp(term, "dumb") != 0;
     r->plain = !r->live;
     r->interval = seconds > 0 ? seconds : 0;
+}
+
+void dpt_report_process(dpt_report *r, int rank, int world)
+{
+    r->rank = rank;
+    r->world = world;
+    if (rank) r->live = r->plain = 0;
 }
 
 void dpt_report_wipe(dpt_report *r)
@@ -89,7 +97,7 @@ void dpt_report_note(dpt_report *r, const char *format, ...)
 {
     va_list ap;
 
-    if (r->quiet > 1) return;
+    if (r->quiet > 1 || r->rank) return;
     va_start(ap, format);
     line(r, r->err, "", format, ap);
     va_end(ap);
@@ -99,7 +107,7 @@ void dpt_report_detail(dpt_report *r, const char *format, ...)
 {
     va_list ap;
 
-    if (!r->verbose || r->quiet > 1) return;
+    if (!r->verbose || r->quiet > 1 || r->rank) return;
     va_start(ap, format);
     line(r, r->err, "", format, ap);
     va_end(ap);
@@ -109,10 +117,29 @@ void dpt_report_warn(dpt_report *r, const char *format, ...)
 {
     va_list ap;
 
-    if (r->quiet > 1) return;
+    if (r->quiet > 1 || r->rank) return;
     va_start(ap, format);
     line(r, r->err, r->color ? "dptrain: \033[33mwarning:\033[0m " : "dptrain: warning: ", format,
          ap);
+    va_end(ap);
+}
+
+/* "dptrain: ", and of several processes which one it is. */
+static const char *who(const dpt_report *r, char *buf, size_t len)
+{
+    if (r->world == 1) return "dptrain: ";
+    snprintf(buf, len, "dptrain: process %d: ", r->rank);
+    return buf;
+}
+
+void dpt_report_own(dpt_report *r, const char *format, ...)
+{
+    char name[48];
+    va_list ap;
+
+    if (r->quiet > 1) return;
+    va_start(ap, format);
+    line(r, r->err, who(r, name, sizeof name), format, ap);
     va_end(ap);
 }
 
@@ -120,7 +147,7 @@ void dpt_report_result(dpt_report *r, const char *format, ...)
 {
     va_list ap;
 
-    if (r->json && r->quiet > 1) return;
+    if ((r->json && r->quiet > 1) || r->rank) return;
     va_start(ap, format);
     line(r, r->json ? r->err : r->out, "", format, ap);
     va_end(ap);
@@ -128,8 +155,13 @@ void dpt_report_result(dpt_report *r, const char *format, ...)
 
 void dpt_report_error(dpt_report *r, const char *text)
 {
+    char name[48];
+
     dpt_report_wipe(r);
-    fputs(r->color ? "\033[31mdptrain:\033[0m " : "dptrain: ", r->err);
+    if (r->color && r->world == 1)
+        fputs("\033[31mdptrain:\033[0m ", r->err);
+    else
+        fputs(who(r, name, sizeof name), r->err);
     dpl_print_visible(r->err, text);
     fputc('\n', r->err);
     fflush(r->err);

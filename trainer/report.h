@@ -45,27 +45,33 @@ double dpt_percent(int64_t part, int64_t whole);
 typedef struct dpt_report {
     FILE *out, *err;
     int quiet, verbose, json;
-    int live;           /* 1 = progress is redrawn in place */
-    int plain;          /* 1 = progress is lines */
-    double interval;    /* plain: seconds between lines, 0 = every print_freq steps */
-    int print_freq;     /* steps */
-    int color, utf8;    /* of err */
-    int shown;          /* a live line stands on the terminal */
-    int64_t last_ns;    /* when progress was last written */
+    int rank, world; /* of several processes; those with a rank above 0 leave the talking to it */
+    int live;        /* 1 = progress is redrawn in place */
+    int plain;       /* 1 = progress is lines */
+    double interval; /* plain: seconds between lines, 0 = every print_freq steps */
+    int print_freq;  /* steps */
+    int color, utf8; /* of err */
+    int shown;       /* a live line stands on the terminal */
+    int64_t last_ns; /* when progress was last written */
     int64_t started_ns; /* of the pass, for the time to go */
 } dpt_report;
 
 void dpt_report_init(dpt_report *r, const dpt_options *o);
+/** This is process `rank` of `world`: what only it can know is said with its number in front; the rest
+ *  is left to process 0. */
+void dpt_report_process(dpt_report *r, int rank, int world);
 /** A line on stderr. note: hidden by -qq. detail: with -v. warn: "dptrain: warning: ", hidden by
  *  -qq. */
 void dpt_report_note(dpt_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void dpt_report_detail(dpt_report *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void dpt_report_warn(dpt_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** "dptrain: TEXT" as a note, by every process: of a picture that it alone has read. */
+void dpt_report_own(dpt_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** A line of results: stdout; with --json stderr, as a note. */
 void dpt_report_result(dpt_report *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/** "dptrain: TEXT" on stderr, always. */
+/** "dptrain: TEXT" on stderr, always and by every process. */
 void dpt_report_error(dpt_report *r, const char *text);
 
 /** Progress: at the start of a pass, after each of its steps, while waiting (live only), and at its

@@ -144,6 +144,12 @@ static int check_kind(const dpt_run *r, dpl_text *why)
                                  : dpt_cli_given(r->cli, "threads") ? "threads"
                                                                     : NULL;
 
+    if (!r->cuda && r->world > 1)
+        return dpl_fail(
+            why, DPT_EXIT_USAGE,
+            "%d processes (%s) with --devices %s: there one process drives all replicas "
+            "(cpu:2); several processes are joined by NCCL only, between GPUs",
+            r->world, dpt_launcher_name(r->launcher.family), r->opt->devices);
     if (!r->cuda && r->opt->amp > DPT_AMP_OFF)
         return dpl_fail(
             why, DPT_EXIT_USAGE,
@@ -162,10 +168,10 @@ static int prepare(dpt_run *r, dpl_text *why)
 {
     int rc;
 
-    if ((rc = dpt_run_resume(r, why)) || (rc = dpt_run_devices(r, why)) ||
-        (rc = check_kind(r, why)) || (rc = dpt_run_folder_check(r, why)) ||
-        (rc = dpt_run_find(r, why)) || (r->split_auto && (rc = dpt_run_split_auto(r, why))) ||
-        (rc = dpt_run_data(r, why)))
+    if ((rc = dpt_run_processes(r, why)) || (rc = dpt_run_resume(r, why)) ||
+        (rc = dpt_run_devices(r, why)) || (rc = check_kind(r, why)) ||
+        (rc = dpt_run_folder_check(r, why)) || (rc = dpt_run_find(r, why)) ||
+        (r->split_auto && (rc = dpt_run_split_auto(r, why))) || (rc = dpt_run_data(r, why)))
         return rc;
     if (r->sim) return DPT_EXIT_DONE;
     dpt_report_note(r->report, "=> creating model '%s'", r->opt->arch);
@@ -192,7 +198,7 @@ int dpt_run_main(dpt_cli *cli, int argc, char **argv, dpt_report *report, dpl_te
         rc = dpt_run_train(&r, why);
     if (dpt_runlog_close(&r.log, rc ? NULL : why) && !rc) rc = DPT_EXIT_FAILED;
     dpt_run_note_stats(&r);
-    if (r.opt->json) dpt_run_result(&r, rc, report->out);
+    if (r.opt->json && !r.rank) dpt_run_result(&r, rc, report->out);
 done:
     release(&r);
     return rc;

@@ -9,6 +9,7 @@
 #include "trainer/checkpoint.h"
 #include "trainer/cli.h"
 #include "trainer/graph.h"
+#include "trainer/launcher.h"
 #include "trainer/report.h"
 #include "trainer/runlog.h"
 #include "trainer/team.h"
@@ -37,8 +38,9 @@ typedef struct dpt_run {
     int split_auto; /* 1 = --split auto: weights are measured before the first step */
 
     /* processes that share the run */
+    dpt_launcher launcher;
     int rank, world;     /* of this one; world 1 = alone */
-    int local_rank;      /* among those of this machine */
+    int local_rank;      /* among those of this machine; -1 = not known */
     int stopping;        /* 1 = all agreed to stop: some process got a signal */
     const char *address; /* "host:port" where they meet, or NULL */
 
@@ -66,7 +68,7 @@ typedef struct dpt_run {
     char *resume_folder;  /* that holds the checkpoint of --resume */
     char **saved_options; /* of its run; opt points into them */
     int n_saved_options;
-    char *folder; /* NULL = nothing is written */
+    char *folder; /* NULL = nothing is written: --evaluate, or process 0 does it */
     dpt_runlog log;
 
     /* results */
@@ -77,6 +79,11 @@ typedef struct dpt_run {
 
 /** Look at --resume: where it lies, and the options its run was started with. Parses again. */
 int dpt_run_resume(dpt_run *r, dpl_text *why);
+/** Which of several processes this one is: what options and launcher say. From here on only process 0
+ *  reports. */
+int dpt_run_processes(dpt_run *r, dpl_text *why);
+/** Loader threads of this process; 0 = one per usable core. The processes of a machine share them. */
+int dpt_run_workers(const dpt_run *r);
 /** Device list, split, sizes of the parts. */
 int dpt_run_devices(dpt_run *r, dpl_text *why);
 /** The part of it that is about --split. */

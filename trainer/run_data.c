@@ -128,6 +128,7 @@ static void common_options(const dpt_run *r, dpl_options *o, dpl_recipe recipe)
     o->n_split = r->weight ? r->devices : 0;
     o->width = o->height = r->opt->size;
     o->resize = r->opt->resize;
+    o->workers = dpt_run_workers(r);
     o->rank = r->rank;
     o->world = r->world;
     o->dtype = dpt_run_bytes(r) ? DPL_UINT8 : DPL_FLOAT32;

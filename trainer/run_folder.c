@@ -67,8 +67,8 @@ int dpt_run_folder_check(const dpt_run *r, dpl_text *why)
 {
     const char *name = r->opt->output ? r->opt->output : r->resume_folder;
 
-    if (!name || r->opt->force || r->opt->evaluate || same_folder(name, r->resume_folder) ||
-        is_empty(name))
+    if (r->rank || !name || r->opt->force || r->opt->evaluate ||
+        same_folder(name, r->resume_folder) || is_empty(name))
         return DPT_EXIT_DONE;
     return dpl_fail(why, DPT_EXIT_USAGE,
                     "--output %s: the folder is not empty; choose another, go on with its run by "
@@ -134,6 +134,7 @@ int dpt_run_folder(dpt_run *r, dpl_text *why)
     const dpt_progress *at;
     int rc;
 
+    if (r->rank) return DPT_EXIT_DONE; /* process 0 does all of it */
     rc = r->opt->output || r->resume_folder ? make_named(r, why) : make_default(r, why);
     if (rc || (rc = probe(r, why)) || (rc = check_space(r, why))) return rc;
     at = r->resumed ? &r->progress : NULL;

@@ -161,6 +161,7 @@ static int save(dpt_run *r, const char *name, int with_state, dpl_text *why)
         dpl_text_prefix(why, "not saved");
         return dpt_exit_of(err);
     }
+    if (r->rank) return DPT_EXIT_DONE; /* process 0 has the same and writes it */
     fill_checkpoint(r, &c);
     if (!(recipe = dpt_runlog_options(r->cli)))
         return dpl_fail(why, DPT_EXIT_FAILED, "not saved: out of memory");
@@ -180,7 +181,7 @@ int dpt_run_save(dpt_run *r, dpl_text *why)
 {
     const int rc = save(r, "model.safetensors", 1, why);
 
-    if (!rc) r->saved = 1;
+    if (!rc && !r->rank) r->saved = 1;
     return rc;
 }
 

@@ -21,12 +21,13 @@ static void summarize(dpt_run *r, const dpt_epoch_row *row, const char *note)
     }
     dpt_report_result(r->report,
                       "epoch %lld/%lld%s: %s, %.1f images/s, waiting for data %.1f %%, train loss "
-                      "%.4f top-1 %.2f%s; read %lld, refused %llu, warned %llu",
+                      "%.4f top-1 %.2f%s; read %lld, %srefused %llu, warned %llu",
                       (long long)t->epoch + 1, (long long)t->epochs, note,
                       dpt_format_seconds(a, row->seconds), dpt_pass_rate(t),
                       100 * dpt_pass_wait_share(t), dpt_mean_loss(&t->total),
                       dpt_percent(t->total.top1, t->total.n), val, (long long)t->total.n,
-                      (unsigned long long)row->refused, (unsigned long long)row->warned);
+                      r->world > 1 ? "of process 0: " : "", (unsigned long long)row->refused,
+                      (unsigned long long)row->warned);
 }
 
 static void count_bad(const dpt_run *r, uint64_t *refused, uint64_t *warned)
@@ -77,7 +78,7 @@ static int finish_epoch(dpt_run *r, const dpt_pass *train, int partial, int *fin
     *finished = 0;
     start_val_pass(r, train->epoch, &val);
     if (r->val) {
-        if ((rc = dpt_loop_evaluate(r, &val, why)) || dpt_interrupt_signal()) return rc;
+        if ((rc = dpt_loop_evaluate(r, &val, why)) || dpt_loop_stopping(r)) return rc;
         if ((rc = check_usable(r->val_path, &val, r->val_info.samples, why))) return rc;
         if (dpt_runlog_eval(&r->log, &val, p->step, why)) return DPT_EXIT_FAILED;
     }
@@ -103,18 +104,21 @@ static int finish_epoch(dpt_run *r, const dpt_pass *train, int partial, int *fin
     return DPT_EXIT_DONE;
 }
 
-/* A signal ended the loops: the state goes to disk. */
+/* A signal, here or in another process, ended the loops: the state goes to disk. */
 static int stop(dpt_run *r, dpl_text *why)
 {
     const int sig = dpt_interrupt_signal();
     int rc = dpt_run_save(r, why);
 
     if (rc) return rc;
+    if (r->rank)
+        return dpl_fail(why, dpt_interrupt_exit(sig, 1), "stopped by %s",
+                        sig ? dpt_interrupt_name(sig) : "a signal to another process");
     return dpl_fail(why, dpt_interrupt_exit(sig, 1),
                     "stopped by %s: checkpoint saved (epoch %lld, %llu of %llu pictures); go on "
                     "with --resume %s",
-                    dpt_interrupt_name(sig), (long long)r->progress.epoch + 1,
-                    (unsigned long long)r->progress.sample,
+                    sig ? dpt_interrupt_name(sig) : "a signal to another process",
+                    (long long)r->progress.epoch + 1, (unsigned long long)r->progress.sample,
                     (unsigned long long)r->train_info.samples, r->folder);
 }
 
@@ -165,16 +169,16 @@ int dpt_run_train(dpt_run *r, dpl_text *why)
         pass.epoch = p->epoch - 1;
         rc = finish_epoch(r, &pass, 0, &finished, why);
     }
-    while (!rc && !dpt_interrupt_signal() && !all_done(r)) {
+    while (!rc && !dpt_loop_stopping(r) && !all_done(r)) {
         finished = 0;
         dpt_loop_train_pass(r, &pass);
         rc = dpt_loop_train(r, &pass, why);
         if (!rc) rc = check_usable(r->train_path, &pass, r->train_info.samples, why);
-        if (!rc && !dpt_interrupt_signal())
+        if (!rc && !dpt_loop_stopping(r))
             rc = finish_epoch(r, &pass, pass.batch < pass.batches, &finished, why);
     }
     if (rc) return keep_and_fail(r, rc);
-    if (dpt_interrupt_signal() && !(finished && all_done(r))) return stop(r, why);
+    if (dpt_loop_stopping(r) && !(finished && all_done(r))) return stop(r, why);
     say_saved(r);
     return DPT_EXIT_DONE;
 }
@@ -187,7 +191,7 @@ int dpt_run_evaluate(dpt_run *r, dpl_text *why)
     start_val_pass(r, 0, val);
     val->epochs = 1;
     if ((rc = dpt_loop_evaluate(r, val, why))) return rc;
-    if (dpt_interrupt_signal())
+    if (dpt_loop_stopping(r))
         return dpl_fail(why, dpt_interrupt_exit(dpt_interrupt_signal(), 0), "stopped by %s",
                         dpt_interrupt_name(dpt_interrupt_signal()));
     if ((rc = check_usable(r->val_path, val, r->val_info.samples, why))) return rc;

@@ -128,6 +128,7 @@ int dpt_runlog_step(dpt_runlog *l, const dpt_pass *p, int64_t step, dpl_text *wh
 {
     dpl_json j;
 
+    if (!l->jsonl) return DPL_OK;
     dpl_json_begin(&j, l->jsonl);
     dpl_json_object(&j, NULL);
     dpl_json_int(&j, "epoch", p->epoch);
@@ -148,6 +149,7 @@ int dpt_runlog_eval(dpt_runlog *l, const dpt_pass *val, int64_t step, dpl_text *
 {
     dpl_json j;
 
+    if (!l->jsonl) return DPL_OK;
     dpl_json_begin(&j, l->jsonl);
     dpl_json_object(&j, NULL);
     dpl_json_int(&j, "epoch", val->epoch);
@@ -166,6 +168,7 @@ int dpt_runlog_epoch(dpt_runlog *l, const dpt_epoch_row *row, dpl_text *why)
     const dpt_pass *t = row->train;
     const dpt_sums *v = &row->val->total;
 
+    if (!l->csv) return DPL_OK;
     fprintf(l->csv, "%lld,%.9g,", (long long)t->epoch, dpt_mean_loss(&t->total));
     if (row->val->batch)
         fprintf(l->csv, "%.9g,%.6g,%.6g,", dpt_mean_loss(v), dpt_percent(v->top1, v->n),

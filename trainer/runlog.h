@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 typedef struct dpt_runlog {
-    FILE *csv, *jsonl; /* NULL = not open */
+    FILE *csv, *jsonl; /* NULL = not open: what is written then goes nowhere */
     char *folder;
 } dpt_runlog;
 
