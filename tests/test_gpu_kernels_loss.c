@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Classes: fewer and more than the threads of a block. */
-static const int classes_of[] = { 1, 3, 10, 256, 257, 1000 };
+static const int classes_of[] = { 1, 7, 256, 300 };
 enum { SIZES = sizeof classes_of / sizeof *classes_of, N = 4 };
 static const double GRAD_SCALE = 1 / 4.;
 
@@ -169,8 +169,8 @@ static void odd_logits_are_treated_as_on_the_cpu(void **state)
     (void)state;
     gpu_kernels();
     dpl_rng_init(&r, 1, 0, 0, DPL_RNG_INIT);
-    for (int round = 0; round < 36; round++) {
-        const uint32_t kinds = round < 12 ? 3 : round < 24 ? 6 : sizeof odd / sizeof *odd;
+    for (int round = 0; round < 15; round++) {
+        const uint32_t kinds = round % 3 == 0 ? 3 : round % 3 == 1 ? 6 : sizeof odd / sizeof *odd;
         double *sums;
         batch b;
 
@@ -229,6 +229,7 @@ static void soft_labels_match_torch(void **state)
         b.labels[0] = l1;
         b.labels2[0] = l2;
         b.mix[0] = mix;
+        b.x.n = 1;
         free(run(&b, 1));
         rows = gpu_get(b.x.rows);
         float *grad = gpu_get(b.x.grad);

@@ -16,6 +16,14 @@ struct dpt_xent_shared {
     int count[DPT_THREADS];
 };
 
+/* Outside of templates: see stage_of_block() of gpu_input.cu. */
+static __device__ dpt_xent_shared &shared_of_block(void)
+{
+    __shared__ dpt_xent_shared s;
+
+    return s;
+}
+
 /* The target of sample i. @return false when a label is out of range */
 static __device__ bool target_of(const dpt_gpu_xent &x, int i, dpt_target *t)
 {
@@ -74,7 +82,7 @@ static __device__ void gradient(const dpt_gpu_xent &x, const T *logits, T *grad,
 template <class T>
 static __global__ void __launch_bounds__(DPT_THREADS, 2) xent_kernel(const dpt_gpu_xent x)
 {
-    __shared__ dpt_xent_shared s;
+    dpt_xent_shared &s = shared_of_block();
 
     for (int i = (int)blockIdx.x; i < x.n; i += (int)gridDim.x) {
         const T *logits = (const T *)x.logits + (size_t)i * (size_t)x.stride;
