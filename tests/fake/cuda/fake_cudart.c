@@ -154,11 +154,31 @@ int fake_current(void)
 
 void fake_break(int gpu, cudaError_t e)
 {
-    fake_release(&broken[gpu]); /* it does nothing any more: who sees the error sees all it did */
+    fake_release(&broken[gpu]);
     fake_lock();
     if (broken[gpu] == cudaSuccess) broken[gpu] = e;
     fake_wake();
     fake_unlock();
+}
+
+static int is_broken_now(int gpu)
+{
+    int is;
+
+    fake_lock();
+    is = fake_is_broken(gpu);
+    fake_unlock();
+    return is;
+}
+
+void fake_failed_release(int gpu)
+{
+    if (is_broken_now(gpu)) fake_release(&broken[gpu]);
+}
+
+void fake_failed_acquire(int gpu)
+{
+    if (is_broken_now(gpu)) fake_acquire(&broken[gpu]);
 }
 
 cudaError_t fake_begin(int gpu)

@@ -11,6 +11,9 @@
 cudaError_t fake_begin(int gpu);
 int fake_current(void); /* the thread's current GPU */
 void fake_break(int gpu, cudaError_t e);
+/** What a failed GPU has done is seen by who sees that it failed. */
+void fake_failed_release(int gpu);
+void fake_failed_acquire(int gpu);
 /** Is this call to fail? *sticky: with its work, not now. Counts it. @return the error or success */
 cudaError_t fake_injected(fake_cuda_call call, int *sticky);
 void fake_count_alive(int by);
@@ -86,6 +89,38 @@ typedef struct fake_mark {
 /* The lock is held. */
 void fake_mark_put(fake_mark *m);
 fake_mark *fake_mark_get(fake_mark *m);
+
+typedef enum fake_kind {
+    OP_COPY,
+    OP_SET,
+    OP_HOST,
+    OP_KERNEL,
+    OP_WORK,
+    OP_RECORD,
+    OP_WAIT,
+    OP_STOP
+} fake_kind;
+
+typedef struct fake_op {
+    struct fake_op *next;
+    fake_kind kind;
+    const char *what;
+    void *dst;
+    const void *src;
+    void *staged; /* pageable source: the copy that was made at the call */
+    size_t bytes;
+    int inside; /* a copy that does not leave its GPU */
+    int value;  /* memset's */
+    void (*run)(void *);
+    void (*drop)(void *);
+    void *arg;
+    fake_mark *mark;
+    cudaError_t breaks; /* the GPU fails when this runs */
+    int64_t queued_ns;
+} fake_op;
+
+/** At the end of s. @return success */
+cudaError_t fake_push(cudaStream_t s, fake_op what);
 
 /** A new mark at the end of s, with one more holder than the queue. */
 fake_mark *fake_mark_push(cudaStream_t s);

@@ -10,35 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum fake_kind {
-    OP_COPY,
-    OP_SET,
-    OP_HOST,
-    OP_KERNEL,
-    OP_WORK,
-    OP_RECORD,
-    OP_WAIT,
-    OP_STOP
-} fake_kind;
-
-typedef struct fake_op {
-    struct fake_op *next;
-    fake_kind kind;
-    const char *what;
-    void *dst;
-    const void *src;
-    void *staged; /* pageable source: the copy that was made at the call */
-    size_t bytes;
-    int inside; /* a copy that does not leave its GPU */
-    int value;  /* memset's */
-    void (*run)(void *);
-    void (*drop)(void *);
-    void *arg;
-    fake_mark *mark;
-    cudaError_t breaks; /* the GPU fails when this runs */
-    int64_t queued_ns;
-} fake_op;
-
 /* The name behind cudaStream_t is the real header's. */
 struct CUstream_st {
     struct CUstream_st *next; /* of all streams */
@@ -114,13 +85,13 @@ static long long run_op(cudaStream_t s, fake_op *op)
     return ns || !op->run ? ns : fake_now() - start;
 }
 
-/* The next operation that may run; the lock is held. */
+/* The next operation that may run; a failed GPU passes over all of them. The lock is held. */
 static fake_op *await_op(cudaStream_t s)
 {
     for (;;) {
         fake_op *op = s->head;
 
-        if (op && op->kind == OP_STOP) return op;
+        if (op && (op->kind == OP_STOP || fake_is_broken(s->gpu))) return op;
         if (op && !held && !s->stuck && (op->kind != OP_WAIT || op->mark->passed)) return op;
         fake_wait();
     }
@@ -141,22 +112,24 @@ static void *stream_main(void *arg)
 {
     cudaStream_t s = arg;
     fake_kind kind;
-    int orphan;
+    int orphan, passed;
 
     do {
         fake_op *op;
 
         fake_lock();
         op = await_op(s);
+        passed = op->mark && op->mark->passed;
         if (op->queued_ns > s->now_ns) s->now_ns = op->queued_ns;
         if (op->kind == OP_WAIT && op->mark->at_ns > s->now_ns) s->now_ns = op->mark->at_ns;
         fake_unlock();
         fake_acquire(op);
-        if (op->kind == OP_WAIT) fake_acquire(op->mark);
+        if (op->kind == OP_WAIT && passed) fake_acquire(op->mark);
         s->now_ns += run_op(s, op);
         if (op->kind == OP_RECORD) fake_release(op->mark);
         kind = op->kind;
         if (op->drop) op->drop(op->arg); /* also when the GPU has failed and nothing ran */
+        fake_failed_release(s->gpu);
         fake_lock();
         if (kind == OP_RECORD) {
             op->mark->passed = 1;
@@ -176,13 +149,12 @@ static void *stream_main(void *arg)
 
 /* --- queueing --- */
 
-static cudaError_t push(cudaStream_t s, fake_op what)
+cudaError_t fake_push(cudaStream_t s, fake_op what)
 {
     fake_op *op = malloc(sizeof *op);
 
     if (!op) fake_die("no memory for an operation");
     *op = what;
-    op->queued_ns = fake_now();
     fake_release(op);
     fake_lock();
     fake_clock_join(&s->clock, &fake_host_clock);
@@ -192,6 +164,7 @@ static cudaError_t push(cudaStream_t s, fake_op what)
     if (op->src && !op->staged)
         fake_access_now(s->actor, &s->clock, op->src, op->bytes, 0, op->what);
     if (op->dst) fake_access_now(s->actor, &s->clock, op->dst, op->bytes, 1, op->what);
+    op->queued_ns = s->head ? 0 : fake_now(); /* a stream that is not empty goes on without a gap */
     *s->tail = op;
     s->tail = &op->next;
     fake_wake();
@@ -303,21 +276,32 @@ fake_mark *fake_mark_push(cudaStream_t s)
 
     if (!m) fake_die("no memory for a record");
     m->refs = 2;
-    push(s, (fake_op){ .kind = OP_RECORD, .mark = m });
+    fake_push(s, (fake_op){ .kind = OP_RECORD, .mark = m });
     return m;
 }
 
 void fake_mark_await(cudaStream_t s, fake_mark *m)
 {
-    push(s, (fake_op){ .kind = OP_WAIT, .mark = m });
+    fake_push(s, (fake_op){ .kind = OP_WAIT, .mark = m });
+}
+
+/* A failed GPU is soon past everything: then nothing touches what the program may free. */
+static void drain(cudaStream_t s)
+{
+    fake_lock();
+    while (fake_is_broken(s->gpu) && s->head) fake_wait();
+    fake_unlock();
+    fake_failed_acquire(s->gpu);
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
     const cudaError_t e = fake_begin_on(s);
 
+    if (e != cudaSuccess && !fake_in_host_function) drain(s);
     if (e != cudaSuccess) return fake_return(e);
     fake_mark_wait(fake_mark_push(s));
+    drain(s); /* where it has failed on the way */
     return fake_return(fake_begin(s->gpu));
 }
 
@@ -377,11 +361,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t s)
     const pthread_t thread = s->thread;
     int idle;
 
+    drain(s);
     fake_lock();
     idle = !s->head;
     s->orphan = !idle;
     fake_unlock();
-    push(s, (fake_op){ .kind = OP_STOP }); /* an orphan is gone after this */
+    fake_push(s, (fake_op){ .kind = OP_STOP }); /* an orphan is gone after this */
     fake_count_alive(-1);
     if (!idle) {
         pthread_detach(thread);
@@ -392,89 +377,4 @@ cudaError_t cudaStreamDestroy(cudaStream_t s)
     end_stream(s);
     fake_unlock();
     return fake_return(e);
-}
-
-/* --- work --- */
-
-/* @return 1 when the call is to end now, with *e; else op.breaks is set */
-static int injected(fake_cuda_call call, fake_op *op, cudaError_t *e)
-{
-    int sticky;
-
-    *e = fake_injected(call, &sticky);
-    if (sticky) op->breaks = *e;
-    return *e != cudaSuccess && !sticky;
-}
-
-static int may_copy(enum cudaMemcpyKind kind, fake_where to, fake_where from)
-{
-    switch (kind) {
-    case cudaMemcpyHostToDevice: return to == FAKE_DEVICE && from <= FAKE_PINNED;
-    case cudaMemcpyDeviceToHost: return from == FAKE_DEVICE && to <= FAKE_PINNED;
-    case cudaMemcpyDeviceToDevice: return from == FAKE_DEVICE && to == FAKE_DEVICE;
-    case cudaMemcpyHostToHost: return from <= FAKE_PINNED && to <= FAKE_PINNED;
-    case cudaMemcpyDefault: return from != FAKE_OUTSIDE && to != FAKE_OUTSIDE;
-    }
-    return 0;
-}
-
-cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind,
-                            cudaStream_t s)
-{
-    const fake_where to = fake_find(dst, bytes), from = fake_find(src, bytes);
-    fake_op op = { .kind = OP_COPY, .what = "copy", .dst = dst, .src = src, .bytes = bytes };
-    cudaError_t e = fake_begin_on(s);
-
-    if (e != cudaSuccess || injected(FAKE_COPY, &op, &e)) return fake_return(e);
-    if (!may_copy(kind, to, from)) return fake_return(cudaErrorInvalidValue);
-    op.inside = to == FAKE_DEVICE && from == FAKE_DEVICE;
-    if (to == FAKE_DEVICE && from <= FAKE_PINNED) op.what = "copy to device";
-    if (from == FAKE_DEVICE && to <= FAKE_PINNED) op.what = "copy to host";
-    if (from == FAKE_PAGEABLE) { /* read at the call: the source is free again */
-        if (!(op.staged = malloc(bytes ? bytes : 1))) fake_die("no memory for a pageable copy");
-        memcpy(op.staged, src, bytes);
-    }
-    push(s, op);
-    return to == FAKE_PAGEABLE ? cudaStreamSynchronize(s) : cudaSuccess; /* wholly done */
-}
-
-cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t s)
-{
-    fake_op op = { .kind = OP_SET, .what = "memset", .dst = dst, .value = value, .bytes = bytes };
-    cudaError_t e = fake_begin_on(s);
-
-    if (e != cudaSuccess || injected(FAKE_SET, &op, &e)) return fake_return(e);
-    if (fake_find(dst, bytes) != FAKE_DEVICE) return fake_return(cudaErrorInvalidValue);
-    return push(s, op);
-}
-
-cudaError_t fake_kernel(cudaStream_t s, void (*run)(void *), void (*drop)(void *), void *arg)
-{
-    fake_op op = { .kind = OP_KERNEL, .what = "kernel", .run = run, .drop = drop, .arg = arg };
-    cudaError_t e = fake_begin_on(s);
-
-    if (e == cudaSuccess && !injected(FAKE_LAUNCH, &op, &e)) return push(s, op);
-    if (drop) drop(arg);
-    return fake_return(e);
-}
-
-cudaError_t fake_work(cudaStream_t s, void (*run)(void *), void (*drop)(void *), void *arg,
-                      const char *what)
-{
-    const cudaError_t e = fake_begin_on(s);
-
-    if (e == cudaSuccess)
-        return push(
-            s, (fake_op){ .kind = OP_WORK, .what = what, .run = run, .drop = drop, .arg = arg });
-    if (drop) drop(arg);
-    return fake_return(e);
-}
-
-cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t fn, void *arg)
-{
-    fake_op op = { .kind = OP_HOST, .what = "host function", .run = fn, .arg = arg };
-    cudaError_t e = fake_begin_on(s);
-
-    if (e != cudaSuccess || injected(FAKE_LAUNCH, &op, &e)) return fake_return(e);
-    return push(s, op);
 }
