@@ -45,7 +45,7 @@ family 'omp\.h' '^trainer/backend_dnnl'
 family 'jansson' '^(trainer/(safetensors_read|runlog)|tests/)'
 family 'cudnn' '^trainer/cuda/backend_cudnn'
 family 'nccl' '^(trainer/cuda/comm_nccl|tests/fake/cuda/)'
-family 'nvtx' '^device/cuda/|^trainer/cuda/'
+family 'nvtx' '^(device/cuda/|trainer/cuda/|tests/fake/cuda/)'
 family 'cuda' '^(device/cuda/|trainer/cuda/|tests/fake/cuda/)'
 
 # --- 3. every header compiles alone, as C11 and as C++17 ---
