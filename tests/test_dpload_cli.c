@@ -3,7 +3,6 @@
 #include "tests/testutil.h"
 
 #include "dpload.h"
-#include "tools/dpload_cli.h"
 #include "tools/hash64.h"
 
 #include <dirent.h>
@@ -420,26 +419,6 @@ static void show_writes_a_sheet(void **state)
     assert_int_equal(count("ls -A | grep -c '[.]png'"), 2); /* and no temporary files */
 }
 
-static void captions_name_both_of_a_mixture(void **state)
-{
-    static const char *const names[] = { "cat", "dog" };
-    const int32_t labels[] = { 1, 1, -1 }, labels2[] = { 1, 0, 1 };
-    const float mix[] = { 1, 0.7109375F, 0.25F };
-    const dpl_info info = { .classes = 2, .class_names = names };
-    const dpl_part p = { .labels = labels, .labels2 = labels2, .mix = mix, .n = 3 };
-    char line[2][CLI_CAPTION_MAX];
-
-    (void)state;
-    assert_int_equal(cli_caption(line, &p, 0, &info), 1);
-    assert_string_equal(line[0], "dog");
-    assert_int_equal(cli_caption(line, &p, 1, &info), 2);
-    assert_string_equal(line[0], "0.71 dog");
-    assert_string_equal(line[1], "0.29 cat");
-    assert_int_equal(cli_caption(line, &p, 2, &info), 2);
-    assert_string_equal(line[0], "0.25 -");
-    assert_string_equal(line[1], "0.75 dog");
-}
-
 /* What the library says of options is said of what was typed. */
 static void messages_name_options_as_typed(void **state)
 {
@@ -499,7 +478,6 @@ int main(void)
         cmocka_unit_test(bench_refuses),
         cmocka_unit_test(a_full_disk_is_not_success),
         cmocka_unit_test(show_writes_a_sheet),
-        cmocka_unit_test(captions_name_both_of_a_mixture),
         cmocka_unit_test(messages_name_options_as_typed),
         cmocka_unit_test(show_refuses),
         cmocka_unit_test(help_fits_a_screen),

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "dpload.h"
 #include "loader/decode.h"
+#include "tools/dpload_cli.h"
 #include "tools/drawset.h"
 #include "tools/font.h"
 #include "tools/hash64.h"
@@ -268,6 +269,28 @@ static void scenes_are_functions_of_their_numbers(void **state)
     assert_true(w == 64 && h == 64);
 }
 
+/* --- captions of dpload show --- */
+
+static void captions_name_both_of_a_mixture(void **state)
+{
+    static const char *const names[] = { "cat", "dog" };
+    const int32_t labels[] = { 1, 1, -1 }, labels2[] = { 1, 0, 1 };
+    const float mix[] = { 1, 0.7109375F, 0.25F };
+    const dpl_info info = { .classes = 2, .class_names = names };
+    const dpl_part p = { .labels = labels, .labels2 = labels2, .mix = mix, .n = 3 };
+    char line[2][CLI_CAPTION_MAX];
+
+    (void)state;
+    assert_int_equal(cli_caption(line, &p, 0, &info), 1);
+    assert_string_equal(line[0], "dog");
+    assert_int_equal(cli_caption(line, &p, 1, &info), 2);
+    assert_string_equal(line[0], "0.71 dog");
+    assert_string_equal(line[1], "0.29 cat");
+    assert_int_equal(cli_caption(line, &p, 2, &info), 2);
+    assert_string_equal(line[0], "0.25 -");
+    assert_string_equal(line[1], "0.75 dog");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +304,7 @@ int main(void)
         cmocka_unit_test(awkward_files_are_few_and_all_kinds),
         cmocka_unit_test(scenes_show_their_color),
         cmocka_unit_test(scenes_are_functions_of_their_numbers),
+        cmocka_unit_test(captions_name_both_of_a_mixture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
