@@ -130,9 +130,10 @@ void test_gpus_open(test_gpus *g, const test_gpu_case *c)
     g->buffers = floats(g->graph->buffer_floats);
     dpt_graph_init(g->graph, 1, g->params, g->buffers);
     for (int p = 0; p < c->gpus; p++) {
-        g->gpu[p] = p;
-        g->max_n[p] = c->n[p] ? c->n[p] : 1;
-        if (dpl_device_open(&g->device[p], test_format("cuda:%d", p), &why)) fail_msg("%s", why.s);
+        g->gpu[p] = c->rank * c->gpus + p;
+        g->max_n[p] = c->n[g->gpu[p]] ? c->n[g->gpu[p]] : 1;
+        if (dpl_device_open(&g->device[p], test_format("cuda:%d", g->gpu[p]), &why))
+            fail_msg("%s", why.s);
         assert_int_equal(dpl_stream_create(g->device[p], &g->copy[p], "copy", NULL), DPL_OK);
     }
     for (int k = 0; k < TEST_SLOTS; k++) make_slot(g, &g->slot[k]);
@@ -156,7 +157,9 @@ void test_gpus_options(test_gpus *g, dpt_team_options *opt)
                                .amp = g->c.amp,
                                .bytes = g->c.bytes,
                                .bucket_bytes = strcmp(g->c.arch, "slimnet") ? 0 : 4096,
-                               .world = 1,
+                               .rank = g->c.rank,
+                               .world = g->c.world ? g->c.world : 1,
+                               .address = g->c.world ? "127.0.0.1:29400" : NULL,
                                .timeout_ms = g->c.timeout_ms ? g->c.timeout_ms : 30000 };
     memcpy(opt->mean, mean, sizeof mean);
     memcpy(opt->std, deviation, sizeof deviation);
@@ -238,8 +241,13 @@ int test_gpus_planned(const test_gpu_case *c)
 {
     int n = c->refused;
 
-    for (int p = 0; p < c->gpus; p++) n += c->n[p];
+    for (int p = 0; p < test_gpus_all(c); p++) n += c->n[p];
     return n;
+}
+
+int test_gpus_all(const test_gpu_case *c)
+{
+    return c->gpus * (c->world ? c->world : 1);
 }
 
 const dpt_team_part *test_gpus_parts(test_gpus *g, int k, dpt_team_part part[TEST_GPUS])
@@ -247,7 +255,8 @@ const dpt_team_part *test_gpus_parts(test_gpus *g, int k, dpt_team_part part[TES
     const test_gpu_slot *s = &g->slot[k % TEST_SLOTS];
 
     for (int p = 0; p < g->c.gpus; p++) {
-        part[p] = (dpt_team_part){ .pixels = s->dev[p], .labels = s->labels[p], .n = g->c.n[p] };
+        part[p] =
+            (dpt_team_part){ .pixels = s->dev[p], .labels = s->labels[p], .n = g->c.n[g->gpu[p]] };
         if (!g->c.soft) continue;
         part[p].labels2 = s->labels2[p];
         part[p].mix = s->mix[p];
@@ -257,7 +266,7 @@ const dpt_team_part *test_gpus_parts(test_gpus *g, int k, dpt_team_part part[TES
 
 static void feed_part(test_gpus *g, test_gpu_slot *s, int k, int p, int first)
 {
-    const size_t n = (size_t)g->c.n[p], values = n * picture(&g->c);
+    const size_t n = (size_t)g->c.n[g->gpu[p]], values = n * picture(&g->c);
     const size_t bytes = g->c.bytes ? values : values * sizeof(float);
     test_gpu_data d;
 
@@ -277,7 +286,8 @@ const dpt_team_part *test_gpus_feed(test_gpus *g, int k, dpt_team_part part[TEST
 {
     int first = 0;
 
-    for (int p = 0; p < g->c.gpus; first += g->c.n[p++])
+    for (int q = 0; q < g->gpu[0]; q++) first += g->c.n[q]; /* other processes' */
+    for (int p = 0; p < g->c.gpus; first += g->c.n[g->gpu[p++]])
         feed_part(g, &g->slot[k % TEST_SLOTS], k, p, first);
     return test_gpus_parts(g, k, part);
 }

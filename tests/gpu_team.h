@@ -10,19 +10,20 @@
 #include "tests/testutil.h"
 #include "trainer/team.h"
 
-enum { TEST_GPUS = 3, TEST_SLOTS = 2, TEST_CLASSES = 7 };
+enum { TEST_GPUS = 4, TEST_SLOTS = 2, TEST_CLASSES = 7 };
 
 typedef struct test_gpu_case {
     const char *arch; /* a network, or "slimnet": batch norm, residual, more than one bucket */
     int size;         /* pixels, square */
-    int gpus;
-    int n[TEST_GPUS]; /* samples of each part */
+    int gpus;         /* of each process */
+    int n[TEST_GPUS]; /* samples of each part, over all processes */
     int refused;      /* samples of the batch that are not there */
     int soft;         /* 1 = two labels per sample */
     int bytes;        /* 1 = uint8 NHWC pixels */
     dpt_amp amp;
     int timeout_ms;
     const int *cancel;
+    int rank, world; /* world 0 = one process; GPU p of rank r is cuda:(r * gpus + p) */
 } test_gpu_case;
 
 typedef struct test_gpu_slot {
@@ -67,6 +68,8 @@ void test_gpus_release(test_gpus *g, int k);
 int test_gpus_submit(test_gpus *g, int k, const dpt_sgd *sgd, dpl_text *why);
 dpt_sgd test_gpus_sgd(int k);
 int test_gpus_planned(const test_gpu_case *c);
+/** GPUs of all processes. */
+int test_gpus_all(const test_gpu_case *c);
 
 /* Samples of a batch, a pure function of (batch, sample), however it is split. */
 typedef struct test_gpu_data {

@@ -26,7 +26,7 @@ void test_twin_open(test_twin *t, const test_gpu_case *c)
     t->momentum = floats(t->graph->param_floats);
     t->buffers = floats(t->graph->buffer_floats);
     dpt_graph_init(t->graph, 1, t->params, t->buffers);
-    for (int p = 0; p < c->gpus; p++) {
+    for (int p = 0; p < test_gpus_all(c); p++) {
         const dpt_exec_options opt = { .max_n = c->n[p] ? c->n[p] : 1, .threads = 1 };
 
         assert_int_equal(dpt_backend_ref.create(&t->exec[p], t->graph, &opt, NULL), DPL_OK);
@@ -37,7 +37,7 @@ void test_twin_open(test_twin *t, const test_gpu_case *c)
 
 void test_twin_close(test_twin *t)
 {
-    for (int p = 0; p < t->c.gpus; p++) {
+    for (int p = 0; p < test_gpus_all(&t->c); p++) {
         dpt_backend_ref.destroy(&t->exec[p]);
         free(t->grads[p]);
         free(t->stats[p]);
@@ -88,7 +88,7 @@ void test_twin_step(test_twin *t, int k, const dpt_sgd *sgd, dpt_sums *sums)
     int first = 0;
 
     *sums = (dpt_sums){ 0 };
-    for (int p = 0; p < t->c.gpus; first += t->c.n[p++]) {
+    for (int p = 0; p < test_gpus_all(&t->c); first += t->c.n[p++]) {
         if (!t->c.n[p]) continue;
         run_part(t, k, p, first, 1, 1.0 / n, sums);
         part[r.parts++] = (dpt_reduce_part){ .grads = t->grads[p],
@@ -103,7 +103,7 @@ void test_twin_evaluate(test_twin *t, int k, dpt_sums *sums)
     int first = 0;
 
     *sums = (dpt_sums){ 0 };
-    for (int p = 0; p < t->c.gpus; first += t->c.n[p++]) {
+    for (int p = 0; p < test_gpus_all(&t->c); first += t->c.n[p++]) {
         if (t->c.n[p]) run_part(t, k, p, first, 0, 0, sums);
     }
 }

@@ -66,7 +66,7 @@ static void train_like_the_host(const test_gpu_case *c, int steps)
 
 /* --- the splits --- */
 
-static const int splits[][1 + TEST_GPUS] = {
+static const int splits[][4] = {
     { 1, 4 }, { 2, 2, 2 }, { 2, 3, 1 }, { 3, 5, 2, 1 }, { 3, 0, 4, 2 }, { 2, 3, 0 },
 };
 enum { SPLITS = sizeof splits / sizeof *splits };
@@ -75,7 +75,7 @@ static test_gpu_case split_case(const char *arch, int k)
 {
     test_gpu_case c = { .arch = arch, .size = 8, .amp = DPT_AMP_OFF, .gpus = splits[k][0] };
 
-    memcpy(c.n, splits[k] + 1, sizeof c.n);
+    memcpy(c.n, splits[k] + 1, sizeof splits[k] - sizeof *splits[k]);
     return c;
 }
 
