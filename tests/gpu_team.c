@@ -71,6 +71,17 @@ int test_gpus_there(int n)
     return there == n;
 }
 
+int test_gpus_slow(void)
+{
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    return 1;
+#elif defined(__has_feature)
+    return __has_feature(thread_sanitizer) || __has_feature(address_sanitizer);
+#else
+    return 0;
+#endif
+}
+
 double test_gpus_tolerance(void)
 {
     return test_fake_cuda() ? 2e-5 : 2e-2;

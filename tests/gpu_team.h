@@ -46,6 +46,8 @@ typedef struct test_gpus {
 
 /** Are the plug-ins and n GPUs there? Fake ones are as many as are asked for. */
 int test_gpus_there(int n);
+/** 1 where sanitizers make millions of kernels' threads last for minutes. */
+int test_gpus_slow(void);
 /** Largest difference allowed between a number of the team and of the host, relative to the largest:
  *  over the fake the same arithmetic in another order; on a card its convolutions. */
 double test_gpus_tolerance(void);

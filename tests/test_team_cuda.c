@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Teams of GPUs against the same steps on the host: losses, weights, momentum, running statistics. */
 #include "dpload.h"
-#include "tests/device_cases.h"
 #include "tests/gpu_team.h"
 
 #include <math.h>
@@ -96,18 +95,18 @@ static void a_tinynet_trains_like_the_host(void **state)
     const test_gpu_case c = split_case("tinynet", 3);
 
     (void)state;
-    if (test_device_has_tsan()) skip(); /* too many kernels' threads */
+    if (test_gpus_slow()) skip(); /* too many kernels' threads */
     train_like_the_host(&c, 2);
 }
 
 static void a_resnet_trains_like_the_host(void **state)
 {
     const test_gpu_case c = {
-        .arch = "resnet18", .size = 64, .gpus = 2, .n = { 2, 1 }, .amp = DPT_AMP_OFF
+        .arch = "resnet18", .size = 64, .gpus = 2, .n = { 1, 1 }, .amp = DPT_AMP_OFF
     };
 
     (void)state;
-    if (test_device_has_tsan()) skip();
+    if (test_gpus_slow()) skip();
     train_like_the_host(&c, 1);
 }
 

@@ -58,16 +58,17 @@ static void run_network(void *arg)
 {
     const piece *p = arg;
     dpt_gpu_exec *e = p->e;
+    float none; /* a network without batch norm has no statistics */
     dpt_step s = { .pixels = p->s.pixels,
                    .labels = p->s.labels,
                    .labels2 = p->s.labels2,
                    .mix = p->s.mix,
                    .n = p->s.n,
                    .params = p->s.params,
-                   .buffers = p->s.buffers,
+                   .buffers = p->s.buffers ? p->s.buffers : &none,
                    .grad_scale = p->s.grad_scale,
                    .grads = e->grads,
-                   .batch_stats = p->s.batch_stats };
+                   .batch_stats = p->s.batch_stats ? p->s.batch_stats : &none };
     dpl_text why = { "" };
 
     if (e->pixels == DPT_GPU_PIXELS_U8_NHWC) {
