@@ -8,6 +8,7 @@
  *     --forms        of the rest one of each form, whatever its size
  *     --threads N    that build [2];  --cache DIR: keep plans there
  *     --plant mask|channels   spoil one layer: a mask of what the ReLU reads, 60 channels
+ *     --cancel       as when the run is ended before the first plan
  *   plan_table --version, plan_table --gpu N (what cuDNN knows of that GPU) */
 #include "base/files.h"
 #include "dpload.h"
@@ -103,7 +104,7 @@ static char *choose(const dpt_cu_prog *p, const options *o)
     return skip;
 }
 
-/* What cuDNN cannot do, or only by copying whole tensors. */
+/* What cuDNN cannot do, or on tensor cores only by copying whole tensors. */
 static void spoil(dpt_cu_prog *p, const char *plant)
 {
     for (size_t i = 0; i < p->ops; i++) {
@@ -116,7 +117,10 @@ static void spoil(dpt_cu_prog *p, const char *plant)
             return;
         }
         if (!mask && p->tensor[o->prim[0].in[0]].c == 64) {
-            p->tensor[o->prim[0].in[0]].c = p->tensor[o->prim[0].in[1]].c = 60;
+            dpt_cu_tensor *w = &p->tensor[o->prim[0].in[1]];
+
+            p->tensor[o->prim[0].in[0]].c = p->tensor[o->prim[0].out[0]].c = w->n = w->c = 60;
+            p->ops = i + 1; /* what follows does not fit any more */
             return;
         }
     }
@@ -194,6 +198,8 @@ done:
     return err;
 }
 
+static const int canceled = 1;
+
 /* @return index of the first argument that is no option, -1 = an unknown one */
 static int parse(int argc, char **argv, options *o)
 {
@@ -208,6 +214,8 @@ static int parse(int argc, char **argv, options *o)
             o->rest = 1;
         } else if (strcmp(name, "--forms") == 0) {
             o->forms = 1;
+        } else if (strcmp(name, "--cancel") == 0) {
+            o->plan.cancel = &canceled;
         } else if (strcmp(name, "--version") == 0) {
             o->version = 1;
         } else if (!value) {

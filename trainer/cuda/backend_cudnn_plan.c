@@ -99,7 +99,7 @@ static void read_notes(cudnnBackendDescriptor_t config, dpt_cu_plan *p)
 }
 
 /* Scratch beyond which an engine is not just splitting sums but copying whole tensors into another
- * layout: the smallest feature map, but never less than what sums may take. */
+ * layout: half the smallest feature map, but never less than what sums may take. */
 static size_t workspace_limit(const dpt_cu_prog *p, const dpt_cu_op *o, size_t cap)
 {
     const size_t sums = (size_t)64 << 20;
@@ -114,6 +114,7 @@ static size_t workspace_limit(const dpt_cu_prog *p, const dpt_cu_op *o, size_t c
             if (bytes < least) least = bytes;
         }
     }
+    least /= 2;
     if (least < sums) least = sums;
     return least < cap ? least : cap;
 }
