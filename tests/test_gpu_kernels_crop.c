@@ -19,6 +19,7 @@ static const scaling scalings[] = {
     { 64, 48, 7, 33, { 0, 0, 48, 64 } },                /* the whole; down and up */
     { 9, 300, 8, 20, { 150, 0.5F, 150, 8 } },           /* far along a row, at its end */
     { 3, 8000, 3, 40, { 7000.3F, 0, 900.7F, 3 } },      /* far along a long row */
+    { 12, 13, 12, 13, { 1.5F, 2.25F, 9, 8 } },          /* as large as the source */
     { 16, 16, 8, 8, { -4, -4, 24, 24 } },               /* wider than the source */
 };
 enum { SCALINGS = sizeof scalings / sizeof *scalings };
@@ -62,15 +63,15 @@ static double weight(double from, double length, int out_n, int i, int x)
 }
 
 /* Level of channel c at (y, x), exactly. */
-static double level(const uint8_t *src, const scaling *s, int y, int x, int c)
+static double level(const uint8_t *src, const scaling *s, const float box[4], int y, int x, int c)
 {
     double sum = 0, weights = 0;
 
     for (int j = 0; j < s->src_h; j++) {
-        const double down = weight((double)s->box[1], (double)s->box[3], s->h, y, j);
+        const double down = weight((double)box[1], (double)box[3], s->h, y, j);
 
         for (int k = 0; down > 0 && k < s->src_w; k++) {
-            const double w = down * weight((double)s->box[0], (double)s->box[2], s->w, x, k);
+            const double w = down * weight((double)box[0], (double)box[2], s->w, x, k);
 
             sum += w * src[3 * (j * s->src_w + k) + c];
             weights += w;
@@ -95,6 +96,7 @@ static void scaled_levels_are_those_of_the_formula(void **state)
 
         memcpy(box[0], s->box, sizeof s->box);
         memcpy(box[1], s->box, sizeof s->box);
+        box[1][0] += 0.5F; /* each picture has its own */
         in.box = gpu_put(box, sizeof box);
         in.flip = gpu_put(flip, sizeof flip);
         got = run(&in, src, 2 * bytes);
@@ -102,7 +104,7 @@ static void scaled_levels_are_those_of_the_formula(void **state)
             const int c = i % 3, at = i / 3 % s->w, y = i / 3 / s->w % s->h,
                       p = i / 3 / s->w / s->h;
             const int x = p ? s->w - 1 - at : at;
-            const double want = level(src + (size_t)p * bytes, s, y, x, c);
+            const double want = level(src + (size_t)p * bytes, s, box[p], y, x, c);
 
             if (!(fabs((double)got[i] - want) < 5e-4 + 1.2e-6 * s->src_w))
                 fail_msg("scaling %d, picture %d, x %d y %d channel %d: %.9g, expected %.9g", k, p,

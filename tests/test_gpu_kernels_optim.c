@@ -12,9 +12,9 @@
 
 /* Segments that begin and end off 16 bytes, hold one number, and leave gaps; more than one block. */
 static const dpt_gpu_segment segments[] = {
-    { 0, 5, 1 }, { 5, 1, 0 }, { 6, 2, 1 }, { 8, 1300, 0 }, { 1311, 4, 1 }, { 1316, 1701, 1 },
+    { 0, 5, 1 }, { 5, 1, 0 }, { 6, 2, 1 }, { 8, 1300, 0 }, { 1311, 4, 1 }, { 1316, 8301, 1 },
 };
-enum { SEGMENTS = sizeof segments / sizeof *segments, FLOATS = 3021 };
+enum { SEGMENTS = sizeof segments / sizeof *segments, FLOATS = 9621 };
 
 /* A step's arrays: on the host as they were before, and on the device. */
 typedef struct arrays {
@@ -253,7 +253,8 @@ static void adamw_decays_where_it_is_told_to(void **state)
         for (; i < (int)segments[s].at; i++) assert_true(with[i] == a.p[i]);
         for (; i < (int)(segments[s].at + segments[s].count); i++) {
             assert_true(without[i] != a.p[i]);
-            assert_int_equal(with[i] != without[i], segments[s].decay);
+            if (fabsf(a.p[i]) > 1e-3F) /* else decay may be lost in rounding */
+                assert_int_equal(with[i] != without[i], segments[s].decay);
         }
     }
     free(with);

@@ -172,7 +172,8 @@ static __global__ void __launch_bounds__(DPT_THREADS, 4) input_kernel(const dpt_
 template <class T> static int launch(const dpt_input_job &job, void *stream)
 {
     const unsigned plane = (unsigned)job.in.h * (unsigned)job.in.w;
-    const dim3 grid(dpt_grid(plane, DPT_THREADS, DPT_BLOCKS), dpt_grid((size_t)job.in.n, 1, 65535));
+    const dim3 grid(dpt_grid(plane, DPT_THREADS, DPT_BLOCKS),
+                    dpt_grid((size_t)job.in.n, 1, DPT_BLOCKS));
 
     if (job.in.nchw) return DPT_LAUNCH((input_kernel<T, NCHW>), grid, DPT_THREADS, 0, stream, job);
     if (job.in.channels == 3)

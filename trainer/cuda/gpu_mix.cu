@@ -86,7 +86,7 @@ template <class T> static int launch(const dpt_mix_job &job, void *stream)
     const int whole =
         job.row % PER == 0 && dpt_aligned16(job.mix.src) && dpt_aligned16(job.mix.dst);
     const dim3 grid(dpt_grid(job.elements, DPT_THREADS * (whole ? PER : 1), DPT_BLOCKS),
-                    dpt_grid((size_t)job.mix.n, 1, 65535));
+                    dpt_grid((size_t)job.mix.n, 1, DPT_BLOCKS));
 
     if (whole) return DPT_LAUNCH((mix_kernel<T, PER>), grid, DPT_THREADS, 0, stream, job);
     return DPT_LAUNCH((mix_kernel<T, 1>), grid, DPT_THREADS, 0, stream, job);

@@ -3,7 +3,7 @@
  * begins on 16 bytes; in flat it begins anywhere, and is read or written in 16 bytes where both do. */
 #include "trainer/cuda/gpu_device.cuh"
 
-static const size_t MOST = 64; /* blocks of one segment */
+static const size_t MOST = (DPT_BLOCKS + 63) / 64; /* blocks of one segment */
 
 /* Floats of packed before segment s. The whole block comes. */
 static __device__ size_t packed_before(const dpt_gpu_segment *table, unsigned s, size_t *shared)

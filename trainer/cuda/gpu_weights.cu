@@ -4,7 +4,7 @@
  * is read lies r * s (or c) apart, and the first-level cache has the neighbours. */
 #include "trainer/cuda/gpu_device.cuh"
 
-static const size_t MOST = 64; /* blocks of one tensor */
+static const size_t MOST = (DPT_BLOCKS + 63) / 64; /* blocks of one tensor */
 
 /* Where element e of the typed tensor lies in the flat one. @return false for padding */
 static __device__ bool flat_of(const dpt_gpu_tensor &t, size_t e, size_t *flat)

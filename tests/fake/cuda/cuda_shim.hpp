@@ -40,6 +40,7 @@
 #define gridDim         (shim_here.grid_dim)
 #define warpSize        32
 #define __syncthreads() shim_barrier(__FILE__, __LINE__)
+#define DPT_BLOCKS      ((size_t)2) /* gpu_device.cuh */
 
 extern "C" {
 extern char shim_shared_begin[] __attribute__((visibility("hidden")));
