@@ -21,6 +21,8 @@ DNNL    := 0# libgomp is not instrumented: the reference backend stands in
 endif
 DNNL    ?= $(call HAVE,dnnl.h,-ldnnl)
 WEBP    ?= $(call HAVE,webp/decode.h,-lwebp)
+DNNL    := $(DNNL)# looked for once, not at each use
+WEBP    := $(WEBP)
 export DNNL WEBP
 
 # --- flags ---

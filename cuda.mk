@@ -13,6 +13,7 @@ CUDA_INC  := -isystem $(CUDA_HOME)/include
 CUDA_LIBS := -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt -pthread
 CUDA_HAVE := $(call HAVE,cuda_runtime_api.h,$(CUDA_INC) $(CUDA_LIBS))
 CUDA    ?= $(CUDA_HAVE)
+CUDA    := $(CUDA)
 ifeq ($(CUDA)$(CUDA_HAVE),10)
 $(error CUDA=1: no cuda_runtime_api.h and libcudart_static.a found; CUDA_HOME=DIR names the toolkit (now $(CUDA_HOME)))
 endif
@@ -56,7 +57,7 @@ lib all: no-cuda
 all: NOTE := @echo "built without CUDA ($(if $(filter 1,$(CUDA_HAVE)),CUDA=0,no toolkit in $(CUDA_HOME); CUDA_HOME=DIR names one)): devices cuda:N will say so"
 endif
 no-cuda: # the parts of an earlier build would still be found
-	@rm -rf $(LIB)/lib*_cuda.so $B/tests/lib*.so* $B/tests/nvcc
+	@rm -rf $(LIB)/lib*_cuda.so $B/tests/lib*.so* $B/tests/nvcc $B/tests/dptrain
 	$(NOTE)
 no-training:
 	@rm -f $(LIB)/libdptrain_cuda.so
