@@ -132,7 +132,7 @@ static void need_install(void)
 /* --- files --- */
 
 static const char listing[] =
-    "find . ! -type d ! -name libdpload_cuda.so -printf '%M %P %l\\n' | LC_ALL=C sort -k 2";
+    "find . ! -type d ! -name '*_cuda.so' -printf '%M %P %l\\n' | LC_ALL=C sort -k 2";
 
 static void installs_these_files_only(void **state)
 {
@@ -157,15 +157,18 @@ static void installs_these_files_only(void **state)
                              "-rw-r--r-- usr/local/share/zsh/site-functions/_dptrain \n");
 }
 
-static void cuda_part_goes_where_the_library_is_if_it_was_built(void **state)
+static void cuda_parts_go_where_the_library_is_if_they_were_built(void **state)
 {
-    int built;
+    static const char *const parts[] = { "libdpload_cuda.so", "libdptrain_cuda.so" };
     (void)state;
 
     need_install();
-    built = !run("test -e \"$LIB/libdpload_cuda.so\"");
-    must("cd stage; find . -name 'libdpload_cuda*'");
-    assert_string_equal(out, built ? "./usr/local/lib/libdpload_cuda.so\n" : "");
+    for (size_t i = 0; i < 2; i++) {
+        const int built = !run(test_format("test -e \"$LIB/%s\"", parts[i]));
+
+        must(test_format("cd stage; find . -name '%s*'", parts[i]));
+        assert_string_equal(out, built ? test_format("./usr/local/lib/%s\n", parts[i]) : "");
+    }
 }
 
 static void other_folders_are_kept_to(void **state)
@@ -346,7 +349,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(installs_these_files_only),
-        cmocka_unit_test(cuda_part_goes_where_the_library_is_if_it_was_built),
+        cmocka_unit_test(cuda_parts_go_where_the_library_is_if_they_were_built),
         cmocka_unit_test(other_folders_are_kept_to),
         cmocka_unit_test(relative_prefix_is_refused),
         cmocka_unit_test(ldconfig_is_for_the_running_system),
