@@ -65,30 +65,50 @@ static int resize(uint8_t *out, const dpl_plan *p, const dpl_recipe_spec *s, con
     return DPL_OK;
 }
 
-/* Crop, flips, affine map and rotation as one look-up in the box, which in a scaled source ends at whole
- * pixels of the scaled picture. */
-static void resample_once(uint8_t *out, const dpl_plan *p, const dpl_recipe_spec *s, const axes *a,
-                          const dpl_pixels *src, const dpl_kernels *k)
-{
-    const double d = src->denominator;
-    const int x = a->origin_x - src->x, y = a->origin_y - src->y;
-    const dpl_view box = { src->rgb + (size_t)y * src->stride + 3 * (size_t)x, src->stride,
-                           a->x.in_n, a->y.in_n };
-    dpl_affine m = dpl_plan_map(p, s);
-    assert(x >= 0 && y >= 0 && x + box.w <= src->w && y + box.h <= src->h);
-    m = (dpl_affine){
-        m.a / d, m.b / d, m.c / d + a->x.box0, m.d / d, m.e / d, m.f / d + a->y.box0
-    };
-    (s->rotate_bilinear ? k->bilinear : dpl_nearest_rgb)(out, s->width, s->height, &box, &m,
-                                                         s->fill);
-}
-
 static void fill_picture(uint8_t *px, const dpl_recipe_spec *s)
 {
     static const uint8_t black[3] = { 0, 0, 0 };
     const uint8_t *fill = s->train ? s->fill : black;
     const dpl_rect all = { 0, 0, s->width, s->height };
     dpl_erase_u8(px, s->width, &all, fill);
+}
+
+/* The window's part of the box along one axis of the source: its first pixel there, how many, and how far
+ * into the first it begins. */
+typedef struct part {
+    int at, n;
+    double begin;
+} part;
+
+static part part_of(const dpl_span *box, int resized, int win, int n, int denominator)
+{
+    const dpl_span w = dpl_plan_window(box, resized, win, n);
+    const int lo = w.at / denominator, hi = (w.at + w.n + denominator - 1) / denominator;
+    return (part){ lo, w.n ? hi - lo : 0, (double)w.at / denominator - lo };
+}
+
+/* Crop, flips, affine map and rotation as one look-up in the box, which in a scaled source ends at whole
+ * pixels of the scaled picture. */
+static void resample_once(uint8_t *out, const dpl_plan *p, const dpl_recipe_spec *s,
+                          const dpl_pixels *src, const dpl_kernels *k)
+{
+    const double d = src->denominator;
+    const part x =
+        part_of(&(dpl_span){ p->x, p->w }, p->resized_w, p->win_x, s->width, src->denominator);
+    const part y =
+        part_of(&(dpl_span){ p->y, p->h }, p->resized_h, p->win_y, s->height, src->denominator);
+    if (!x.n || !y.n) { /* all of the window is padding */
+        fill_picture(out, s);
+        return;
+    }
+    const int left = x.at - src->x, top = y.at - src->y;
+    const dpl_view box = { src->rgb + (size_t)top * src->stride + 3 * (size_t)left, src->stride,
+                           x.n, y.n };
+    dpl_affine m = dpl_plan_map(p, s);
+    assert(left >= 0 && top >= 0 && left + box.w <= src->w && top + box.h <= src->h);
+    m = (dpl_affine){ m.a / d, m.b / d, m.c / d + x.begin, m.d / d, m.e / d, m.f / d + y.begin };
+    (s->rotate_bilinear ? k->bilinear : dpl_nearest_rgb)(out, s->width, s->height, &box, &m,
+                                                         s->fill);
 }
 
 /* Is the rotation a step of its own? */
@@ -110,7 +130,7 @@ static int first_picture(uint8_t *out, const dpl_plan *p, const dpl_recipe_spec 
 {
     const axes a = axes_of(p, s, src->denominator);
     if (s->rotate_once) {
-        resample_once(out, p, s, &a, src, k);
+        resample_once(out, p, s, src, k);
         return DPL_OK;
     }
     if (a.x.count < s->width || a.y.count < s->height) fill_picture(out, s);

@@ -55,7 +55,7 @@ typedef struct dpl_recipe_spec {
     int posterize_bits;
     double solarize_threshold, sharpness_factor;
     dpl_affine_spec affine;
-    int rotate_once; /* crop (DPL_CROPS_RESIZED), flips, affine map and rotation are one resample */
+    int rotate_once; /* crop, flips, affine map and rotation are one resample */
     double erase, erase_scale_min, erase_scale_max, erase_ratio_min, erase_ratio_max;
 } dpl_recipe_spec;
 
@@ -64,8 +64,8 @@ typedef struct dpl_recipe_spec {
  *  rotate. Erasing comes last, after the conversion to the delivered type: it is the caller's to do.
  *  The filter never reads outside the box (torchvision crops before it resizes).
  *
- *  With rotate_once: crop the box, look every delivered pixel up in it by dpl_plan_map(), nearest or
- *  bilinear, fill where that is outside the box; then do the operations. */
+ *  With rotate_once: crop what the window covers of the box, look every delivered pixel up in it by
+ *  dpl_plan_map(), nearest or bilinear, fill where that is outside of it; then do the operations. */
 typedef struct dpl_plan {
     int x, y, w, h; /* box in the picture as displayed (after EXIF orientation) */
     int resized_w, resized_h;
@@ -84,13 +84,13 @@ typedef struct dpl_plan {
  *  CenterCrop. Sides of the resized picture are at least 1. */
 void dpl_plan_draw(dpl_plan *p, const dpl_recipe_spec *s, dpl_rng *rng, int img_w, int img_h);
 
-/** rotate_once: from delivered pixels to pixels of the box. Undone one after the other: the rotation
- *  about the centre, the affine map, the vertical and the horizontal flip, the resizing to the delivered
- *  size. It is the matrix for Pillow's img.crop(box).transform((width, height), AFFINE, matrix). */
+/** rotate_once: from delivered pixels to pixels of the window's part of the box. Undone one after the
+ *  other: the rotation about the centre, the affine map, the vertical and the horizontal flip, the window, the
+ *  resizing. It is the matrix for Pillow's img.crop(part).transform((width, height), AFFINE, matrix). */
 dpl_affine dpl_plan_map(const dpl_plan *p, const dpl_recipe_spec *s);
 
-/** The part of the picture that applying the plan reads: a sub-rectangle of the box, all of it with
- *  rotate_once. */
+/** The part of the picture that applying the plan reads: a sub-rectangle of the box; with rotate_once
+ *  what the window covers of it, widened to whole pixels. At least a pixel, also when nothing is read. */
 void dpl_plan_region(const dpl_plan *p, const dpl_recipe_spec *s, int *x, int *y, int *w, int *h);
 
 /** Largest of 8, 4, 2, 1 by which the source may be scaled down so that the box is still at least

@@ -21,6 +21,10 @@ typedef struct dpl_span {
 dpl_axis dpl_plan_axis(const dpl_span *box, int resized, int win, int n, int filter,
                        int denominator, int *origin);
 
+/** The pixels of the box that the window of n from `win` on covers when the box is resized to
+ *  `resized`: widened to whole ones, all of the box when the window is; n 0 = none. */
+dpl_span dpl_plan_window(const dpl_span *box, int resized, int win, int n);
+
 #ifdef __cplusplus
 }
 #endif

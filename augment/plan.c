@@ -97,15 +97,28 @@ void dpl_plan_draw(dpl_plan *p, const dpl_recipe_spec *s, dpl_rng *rng, int img_
     dpl_random_ops_draw(p, s, rng);
 }
 
+dpl_span dpl_plan_window(const dpl_span *box, int resized, int win, int n)
+{
+    const int64_t end = (int64_t)win + n;
+    const int64_t from = win > 0 ? (int64_t)win * box->n / resized : 0;
+    int64_t to = end > 0 ? (end * box->n + resized - 1) / resized : 0;
+    if (to > box->n) to = box->n;
+    if (from >= to) return (dpl_span){ box->at, 0 };
+    return (dpl_span){ box->at + (int)from, (int)(to - from) };
+}
+
 dpl_affine dpl_plan_map(const dpl_plan *p, const dpl_recipe_spec *s)
 {
     const dpl_affine turn = dpl_rotate_inverse(s->width, s->height, p->angle);
-    const double across = (double)p->w / s->width, down = (double)p->h / s->height;
+    const double across = (double)p->w / p->resized_w, down = (double)p->h / p->resized_h;
+    const dpl_span x = dpl_plan_window(&(dpl_span){ p->x, p->w }, p->resized_w, p->win_x, s->width);
+    const dpl_span y =
+        dpl_plan_window(&(dpl_span){ p->y, p->h }, p->resized_h, p->win_y, s->height);
     dpl_affine m = dpl_affine_chain(&p->affine, &turn);
     if (p->vflip) m.d = -m.d, m.e = -m.e, m.f = s->height - m.f;
     if (p->flip) m.a = -m.a, m.b = -m.b, m.c = s->width - m.c;
-    return (dpl_affine){ across * m.a, across * m.b, across * m.c,
-                         down * m.d,   down * m.e,   down * m.f };
+    return (dpl_affine){ across * m.a, across * m.b, across * (m.c + p->win_x) - (x.at - p->x),
+                         down * m.d,   down * m.e,   down * (m.f + p->win_y) - (y.at - p->y) };
 }
 
 int dpl_plan_denominator(const dpl_plan *p, const dpl_recipe_spec *s)
@@ -141,7 +154,7 @@ static dpl_span axis_region(const dpl_span *box, int resized, int win, int n, in
     for (; d >= 1; d /= 2) {
         int origin, lo, hi;
         const dpl_axis a = dpl_plan_axis(box, resized, win, n, filter, d, &origin);
-        if (a.count < 1) return (dpl_span){ box->at, 0 };
+        if (a.count < 1) return (dpl_span){ box->at, 1 }; /* nothing, but decoders give a pixel */
         dpl_axis_support(&a, &lo, &hi);
         lo = (origin + lo) * d;
         if (lo < from) from = lo;
@@ -155,19 +168,17 @@ static dpl_span axis_region(const dpl_span *box, int resized, int win, int n, in
 void dpl_plan_region(const dpl_plan *p, const dpl_recipe_spec *s, int *x, int *y, int *w, int *h)
 {
     const int d = dpl_plan_denominator(p, s);
+    const dpl_span box_x = { p->x, p->w }, box_y = { p->y, p->h };
+    dpl_span across, down;
     if (s->rotate_once) {
-        *x = p->x;
-        *y = p->y;
-        *w = p->w;
-        *h = p->h;
-        return;
+        across = dpl_plan_window(&box_x, p->resized_w, p->win_x, s->width);
+        down = dpl_plan_window(&box_y, p->resized_h, p->win_y, s->height);
+    } else {
+        across = axis_region(&box_x, p->resized_w, p->win_x, s->width, s->filter, d);
+        down = axis_region(&box_y, p->resized_h, p->win_y, s->height, s->filter, d);
     }
-    const dpl_span across =
-        axis_region(&(dpl_span){ p->x, p->w }, p->resized_w, p->win_x, s->width, s->filter, d);
-    const dpl_span down =
-        axis_region(&(dpl_span){ p->y, p->h }, p->resized_h, p->win_y, s->height, s->filter, d);
     *x = across.at;
-    *w = across.n;
+    *w = across.n ? across.n : 1;
     *y = down.at;
-    *h = down.n;
+    *h = down.n ? down.n : 1;
 }

@@ -261,8 +261,8 @@ typedef struct dpl_options {
         cutmix; /**< paste a box of the next sample, of 1 - lambda of the area before it is clipped;
                         lambda is drawn from Beta(cutmix, cutmix); 0..1000, 0 = off [0] */
 
-    /** DPL_TRAIN with DPL_CROP_RESIZED and rotation or an affine map: 1 = crop, flips, affine map and
-     *  rotation are one resample, by rotate_filter, of the box of the picture; all else comes after it.
+    /** DPL_TRAIN with rotation or an affine map: 1 = crop, flips, affine map and rotation are one
+     *  resample, by rotate_filter, of the box or window of the picture; all else comes after it.
      *  It is not antialiased, and `filter` has no part in it: DPL_DECODE_FAST decodes JPEGs at
      *  1/2, 1/4 or 1/8 where that leaves the box at least the delivered size; others, and all with
      *  DPL_DECODE_EXACT, are sampled at full size. What lies outside the box is `fill`.

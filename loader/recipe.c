@@ -106,11 +106,6 @@ static int has_affine(const dpl_options *o)
 static int check_rotate_once(const dpl_options *o, dpl_text *why)
 {
     if (!o->rotate_once) return DPL_OK;
-    if (o->crop != DPL_CROP_RESIZED)
-        return dpl_fail(
-            why, DPL_EINVAL,
-            "rotate_once with a random crop: expected crop resized; a random crop without "
-            "crop_resize leaves the rotation as the only resample anyway");
     if (!(o->rotate > 0) && !has_affine(o))
         return dpl_fail(
             why, DPL_EINVAL,

@@ -187,11 +187,12 @@ static void rotation_comes_after_the_flip(void **state)
     test_free_all();
 }
 
-/* A window that misses the picture altogether is black, and reads nothing. */
+/* A window that misses the picture altogether is black and reads nothing, with a region of a pixel that a
+ * decoder can give. */
 static void window_outside_is_black(void **state)
 {
-    const dpl_plan p = { .w = 8, .h = 8, .resized_w = 8, .resized_h = 8, .win_x = 8 };
-    const dpl_recipe_spec s = { .train = 1, .width = 5, .height = 5 };
+    dpl_plan p = { .w = 8, .h = 8, .resized_w = 8, .resized_h = 8, .affine = { .a = 1, .e = 1 } };
+    dpl_recipe_spec s = { .train = 1, .width = 5, .height = 5 };
     const dpl_pixels src = { NULL, 0, 0, 0, 0, 0, 1 };
     uint8_t out[75];
     int x, y, w, h;
@@ -199,11 +200,16 @@ static void window_outside_is_black(void **state)
 
     (void)state;
     dpl_kernels_select(&k, test_cpu());
-    dpl_plan_region(&p, &s, &x, &y, &w, &h);
-    assert_int_equal(w, 0);
-    memset(out, 1, sizeof out);
-    assert_int_equal(dpl_plan_apply(out, &p, &s, &src, &k, &scratch), 0);
-    for (int i = 0; i < 75; i++) assert_int_equal(out[i], 0);
+    for (int i = 0; i < 8; i++) {
+        s.rotate_once = i % 2;
+        p.win_x = i & 4 ? 0 : i & 2 ? 8 : -5;
+        p.win_y = i & 4 ? (i & 2 ? 9 : -7) : 0;
+        dpl_plan_region(&p, &s, &x, &y, &w, &h);
+        assert_true(w >= 1 && x >= 0 && x + w <= 8 && h >= 1 && y >= 0 && y + h <= 8);
+        memset(out, 1, sizeof out);
+        assert_int_equal(dpl_plan_apply(out, &p, &s, &src, &k, &scratch), 0);
+        for (int n = 0; n < 75; n++) assert_int_equal(out[n], 0);
+    }
 }
 
 static int free_scratch(void **state)

@@ -167,13 +167,47 @@ static void scaled_sources_match_pillow(void **state)
     assert_int_equal(cases, 150);
 }
 
+/* A random crop: the window of the whole picture as resized, which may stick out of it. */
+static void windows_match_pillow(void **state)
+{
+    FILE *f = test_data_open("tests/data/once_window.txt");
+    char line[256];
+    int cases = 0;
+
+    (void)state;
+    for (; test_data_line(f, line); cases++) {
+        int w, h, seed, at;
+        dpl_rect r;
+        assert_int_equal(sscanf(line, "%d %d %d %n", &w, &h, &seed, &at), 3);
+        expected e = read_expected(line, at); /* in the places of the box: */
+        e.p.resized_w = e.p.x;
+        e.p.resized_h = e.p.y;
+        e.p.win_x = e.p.w;
+        e.p.win_y = e.p.h;
+        e.p.x = e.p.y = 0;
+        e.p.w = w;
+        e.p.h = h;
+        dpl_plan_region(&e.p, &e.s, &r.x, &r.y, &r.w, &r.h);
+        const dpl_pixels src = part_of(w, h, seed, &r);
+        check_levels(&e, &src, line);
+        test_free_all();
+    }
+    fclose(f);
+    assert_int_equal(cases, 200);
+}
+
 /* A decoder gives more than it is asked for: the box is cut out of it, and what lies around it is fill. */
 static void pixels_around_the_box_are_not_looked_at(void **state)
 {
     static const dpl_rect all = { 0, 0, 90, 70 };
-    const dpl_plan p = {
-        .x = 21, .y = 13, .w = 40, .h = 50, .angle = 33, .affine = { 1, 0, 0, 0, 1, 0 }
-    };
+    const dpl_plan p = { .x = 21,
+                         .y = 13,
+                         .w = 40,
+                         .h = 50,
+                         .resized_w = 37,
+                         .resized_h = 29,
+                         .angle = 33,
+                         .affine = { 1, 0, 0, 0, 1, 0 } };
     dpl_recipe_spec s = { .train = 1, .width = 37, .height = 29, .rotate_once = 1, .fill = { 7 } };
 
     (void)state;
@@ -228,7 +262,6 @@ static void plans_are_the_same_but_for_where_the_map_is(void **state)
         dpl_plan a, b;
         dpl_rng rng;
 
-        s.crop = DPL_CROPS_RESIZED;
         dpl_rng_init(&rng, 7, 0, (uint64_t)i, DPL_RNG_AUGMENT);
         dpl_plan_draw(&a, &s, &rng, 97, 64);
         s.rotate_once = 1;
@@ -249,7 +282,12 @@ static void plans_are_the_same_but_for_where_the_map_is(void **state)
 static void operations_come_after_it(void **state)
 {
     static const dpl_rect r = { 0, 0, 60, 40 };
-    dpl_plan p = { .w = 60, .h = 40, .angle = 45, .affine = { 1, 0, 0, 0, 1, 0 } };
+    dpl_plan p = { .w = 60,
+                   .h = 40,
+                   .resized_w = 30,
+                   .resized_h = 20,
+                   .angle = 45,
+                   .affine = { 1, 0, 0, 0, 1, 0 } };
     const dpl_recipe_spec s = {
         .train = 1, .width = 30, .height = 20, .rotate_once = 1, .fill = { 9, 8, 7 }
     };
@@ -297,6 +335,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_resample_matches_pillow),
         cmocka_unit_test(scaled_sources_match_pillow),
+        cmocka_unit_test(windows_match_pillow),
         cmocka_unit_test(pixels_around_the_box_are_not_looked_at),
         cmocka_unit_test(without_resizing_it_is_a_rotation_of_the_crop),
         cmocka_unit_test(plans_are_the_same_but_for_where_the_map_is),

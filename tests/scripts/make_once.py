@@ -7,6 +7,7 @@ make_augment.py, results are CRC-32.
 """
 import math
 import random
+from fractions import Fraction
 
 from make_augment import crc, picture, side
 from PIL import Image
@@ -97,8 +98,31 @@ def scaled_cases(out, rnd):
         print(w, h, i, d, x, y, bw, bh, ow, oh, hflip, vflip, repr(angle), text(affine), b, *fill, crc(im), file=out)
 
 
+def covered(n, resized, win, out):
+    """Pixels of a side of n that a window covers when the side is resized."""
+    return max(0, math.floor(Fraction(win * n, resized))), min(n, math.ceil(Fraction((win + out) * n, resized)))
+
+
+def window_cases(out, rnd):
+    """A window of the whole picture as resized: RandomCrop instead of RandomResizedCrop."""
+    out.write("# w h seed  resized w h  window x y  size w h  hflip vflip  angle  affine: 0|1 angle tx ty scale shear x y"
+              "  bilinear  fill r g b  crc\n")
+    for i in range(200):
+        w, h = side(rnd, 181), side(rnd, 181)
+        ow, oh, hflip, vflip, angle, affine, b, fill = draw(rnd, i)
+        rw, rh = (w, h) if i % 3 == 0 else (rnd.randint(1, 200), rnd.randint(1, 200))
+        wx, wy = rnd.randint(1 - ow, rw - 1), rnd.randint(1 - oh, rh - 1)
+        (x0, x1), (y0, y1) = covered(w, rw, wx, ow), covered(h, rh, wy, oh)
+        m = matrix(ow, oh, ow, oh, hflip, vflip, angle, affine)
+        m[2], m[5] = m[2] + wx, m[5] + wy
+        m = [v * (w / rw) for v in m[:3]] + [v * (h / rh) for v in m[3:]]
+        m[2], m[5] = m[2] - x0, m[5] - y0
+        im = picture(w, h, i).crop((x0, y0, x1, y1)).transform((ow, oh), Image.AFFINE, m, FILTERS[b], fillcolor=fill)
+        print(w, h, i, rw, rh, wx, wy, ow, oh, hflip, vflip, repr(angle), text(affine), b, *fill, crc(im), file=out)
+
+
 def main():
-    for make in (pictures_cases, scaled_cases):
+    for make in (pictures_cases, scaled_cases, window_cases):
         name = make.__name__.removesuffix("_cases")
         with open(f"tests/data/once_{name}.txt", "w", encoding="ascii") as out:
             make(out, random.Random(name))
