@@ -5,6 +5,8 @@
 #ifndef DPL_KERNELS_SHARED_H
 #define DPL_KERNELS_SHARED_H
 
+#include <stdint.h>
+
 #ifdef __CUDACC__
 #    define DPL_SHARED static inline __host__ __device__
 #else
