@@ -205,8 +205,10 @@ static int part_create(dpl_loader *l, dpl_slot_part *part, const dpl_lane *lane,
     if ((err = dpl_event_create(lane->device, &part->uploaded, why))) return err;
     l->slot_bytes += pixels;
     if (!(part->device_pixels = dpl_device_alloc(lane->device, pixels)))
-        return dpl_fail(why, DPL_ENOMEM, "device %s: no memory for a batch part of %zu bytes",
-                        dpl_device_name(lane->device), pixels);
+        return dpl_fail(why, DPL_ENOMEM,
+                        "device %s: no memory for a batch part of %zu bytes (%zu pictures, %d "
+                        "slots); use a smaller options.batch, options.width or options.prefetch",
+                        dpl_device_name(lane->device), pixels, n, l->slots);
     return DPL_OK;
 }
 
