@@ -37,6 +37,21 @@ static size_t nhwc(const dpt_cu_tensor *t, int n, int c, int h, int w)
            (size_t)c;
 }
 
+/* The products of one output with the inputs of all channels, which lie side by side. */
+static void products(dpt_cu_kind kind, int channels, const float *x, size_t a, const float *w,
+                     size_t b, double dy, double *y, double *sum)
+{
+    for (int c = 0; c < channels && kind == DPT_CU_CONV; c++) {
+        *y += (double)x[a + (size_t)c] * (double)w[b + (size_t)c];
+    }
+    for (int c = 0; c < channels && kind == DPT_CU_DGRAD; c++) {
+        sum[a + (size_t)c] += dy * (double)w[b + (size_t)c];
+    }
+    for (int c = 0; c < channels && kind == DPT_CU_WGRAD; c++) {
+        sum[b + (size_t)c] += dy * (double)x[a + (size_t)c];
+    }
+}
+
 /* The three directions are one sum over the same products: kind says which side is written. */
 static void convolve(machine *m, const dpt_cu_prim *q)
 {
@@ -58,15 +73,13 @@ static void convolve(machine *m, const dpt_cu_prim *q)
                                   iw = ow * q->stride - q->pad + t;
 
                         if (ih < 0 || ih >= x->h || iw < 0 || iw >= x->w) continue;
-                        for (int k = 0; k < y->c; k++)
-                            for (int c = 0; c < x->c; c++) {
-                                const size_t a = nhwc(x, n, c, ih, iw), b = nhwc(w, k, c, r, t);
-                                const size_t d = nhwc(y, n, k, oh, ow);
+                        for (int k = 0; k < y->c; k++) {
+                            const size_t d = nhwc(y, n, k, oh, ow);
 
-                                if (q->kind == DPT_CU_CONV) sum[d] += (double)xd[a] * wd[b];
-                                if (q->kind == DPT_CU_DGRAD) sum[a] += (double)yd[d] * wd[b];
-                                if (q->kind == DPT_CU_WGRAD) sum[b] += (double)yd[d] * xd[a];
-                            }
+                            products(q->kind, x->c, xd, nhwc(x, n, 0, ih, iw), wd,
+                                     nhwc(w, k, 0, r, t), (double)yd[d],
+                                     q->kind == DPT_CU_CONV ? &sum[d] : NULL, sum);
+                        }
                     }
     for (size_t i = 0; i < count(&m->p->tensor[out]); i++) data(m, out)[i] = (float)sum[i];
     free(sum);
