@@ -55,6 +55,11 @@ dpt_graph *test_gpus_graph(const test_gpu_case *c)
     return m.g;
 }
 
+void test_gpus_momentum(const dpt_graph *g, float *momentum)
+{
+    for (size_t i = 0; i < g->param_floats; i++) momentum[i] = (float)(i % 7) / 8 - 0.375f;
+}
+
 /* --- what is there --- */
 
 int test_gpus_there(int n)
@@ -140,6 +145,7 @@ void test_gpus_open(test_gpus *g, const test_gpu_case *c)
     g->momentum = floats(g->graph->param_floats);
     g->buffers = floats(g->graph->buffer_floats);
     dpt_graph_init(g->graph, 1, g->params, g->buffers);
+    test_gpus_momentum(g->graph, g->momentum);
     for (int p = 0; p < c->gpus; p++) {
         g->gpu[p] = c->rank * c->gpus + p;
         g->max_n[p] = c->n[g->gpu[p]] ? c->n[g->gpu[p]] : 1;

@@ -84,6 +84,8 @@ typedef struct test_gpu_data {
 void test_gpus_data(test_gpu_data *d, const test_gpu_case *c, int k, int first, int n);
 void test_gpus_data_free(test_gpu_data *d);
 dpt_graph *test_gpus_graph(const test_gpu_case *c);
+/** What momentum begins with: a first step must not look at it. */
+void test_gpus_momentum(const dpt_graph *g, float *momentum);
 
 /* The same steps on the host. */
 typedef struct test_twin {

@@ -26,6 +26,7 @@ void test_twin_open(test_twin *t, const test_gpu_case *c)
     t->momentum = floats(t->graph->param_floats);
     t->buffers = floats(t->graph->buffer_floats);
     dpt_graph_init(t->graph, 1, t->params, t->buffers);
+    test_gpus_momentum(t->graph, t->momentum);
     for (int p = 0; p < test_gpus_all(c); p++) {
         const dpt_exec_options opt = { .max_n = c->n[p] ? c->n[p] : 1, .threads = 1 };
 

@@ -38,29 +38,34 @@ static void evaluate_both(test_gpus *g, test_twin *t, int k)
 }
 
 /* Steps with as many under way as there may be, then an evaluation, then what fetch brings. */
-static void train_like_the_host(const test_gpu_case *c, int steps)
+static void train_on(const test_gpu_case *c, int from, int to)
 {
     test_gpus g;
     test_twin t;
     dpl_text why = { "" };
-    int collected = 0;
+    int collected = from;
 
     if (!test_gpus_there(c->gpus)) skip();
     test_gpus_open(&g, c);
     test_twin_open(&t, c);
     if (test_gpus_start(&g, &why)) fail_msg("%s", why.s);
-    for (int k = 0; k < steps; k++) {
+    for (int k = from; k < to; k++) {
         const dpt_sgd sgd = test_gpus_sgd(k);
 
         if (k - collected == dpt_team_depth(g.team)) collect_one(&g, &t, collected++);
         if (test_gpus_submit(&g, k, &sgd, &why)) fail_msg("step %d: %s", k, why.s);
     }
-    while (collected < steps) collect_one(&g, &t, collected++);
-    evaluate_both(&g, &t, steps);
+    while (collected < to) collect_one(&g, &t, collected++);
+    evaluate_both(&g, &t, to);
     if (dpt_team_fetch(g.team, &why)) fail_msg("%s", why.s);
     test_twin_compare(&t, &g);
     test_twin_close(&t);
     test_gpus_close(&g);
+}
+
+static void train_like_the_host(const test_gpu_case *c, int steps)
+{
+    train_on(c, 0, steps);
 }
 
 /* --- the splits --- */
@@ -128,6 +133,15 @@ static void soft_labels_and_bytes_reach_every_gpu(void **state)
     (void)state;
     c.soft = c.bytes = 1;
     train_like_the_host(&c, STEPS);
+}
+
+/* The first step of a run ignores what lies in momentum; one that goes on takes it over. */
+static void a_run_that_goes_on_takes_momentum_over(void **state)
+{
+    const test_gpu_case c = split_case("slimnet", 2);
+
+    (void)state;
+    train_on(&c, 1, 4);
 }
 
 static void a_step_without_any_sample_changes_nothing(void **state)
@@ -322,6 +336,7 @@ int main(void)
         cmocka_unit_test(a_resnet_trains_like_the_host),
         cmocka_unit_test(refused_samples_leave_an_exact_step),
         cmocka_unit_test(soft_labels_and_bytes_reach_every_gpu),
+        cmocka_unit_test(a_run_that_goes_on_takes_momentum_over),
         cmocka_unit_test(a_step_without_any_sample_changes_nothing),
         cmocka_unit_test(words_to_stop_reach_the_result),
         cmocka_unit_test(two_runs_have_the_same_bits),
