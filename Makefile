@@ -82,7 +82,7 @@ DOCS    := $(foreach p,dptrain dpload,$(addprefix $B/doc/$p.,1 bash zsh fish))
 .PHONY: all lib docs test test-threads test-kernels test-neon cross-tests examples check format demo config help clean fuzz \
         install uninstall FORCE
 .DELETE_ON_ERROR:
-.SECONDARY:
+.PRECIOUS: $B/%.o
 all: $(PROGS) lib examples $(if $(SAN),,docs) ## build programs, libraries, examples and man pages
 lib: $(LIB)/libdpload.a $(LIB)/libdpload.so ## build libdpload, static and shared
 docs: $(DOCS) ## build man pages and shell completions from the option tables

@@ -78,9 +78,12 @@ NVCCFLAGS := -O3 -std=c++17 -fmad=false $(foreach g,$(GPUS),-gencode arch=comput
              -Werror all-warnings -Xptxas -Werror,-warn-spills,-warn-lmem-usage,-v \
              -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-ffp-contract=off -Iinclude -I.
 CXX_OF    := $(patsubst cc,c++,$(subst clang,clang++,$(subst gcc,g++,$(CC))))
+CLANG     := $(findstring clang,$(CC))
+SHIMSAN   := -fno-sanitize=vptr $(if $(CLANG),-fno-sanitize=function) $(if $(filter asan,$(SAN)),$(if $(CLANG),-fsanitize-address-use-after-return=never,\
+             -fsanitize-sections=.shim_shared --param asan-use-after-return=0))
 SHIMFLAGS  = -x c++ -std=c++17 -include tests/fake/cuda/cuda_shim.hpp $(CUDA_INC) -D_GNU_SOURCE -Iinclude -I. $(OPT) -fPIC \
-             -fvisibility=hidden -ffp-contract=off -fno-exceptions -fno-rtti -pthread -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror) \
-             $(SANFLAGS) $(if $(filter asan,$(SAN)),$(if $(findstring clang,$(CC)),-fsanitize-address-use-after-return=never,-fsanitize-sections=.shim_shared --param asan-use-after-return=0)) $(CFLAGS)
+             -fvisibility=hidden -ffp-contract=off -fno-exceptions -fno-rtti -pthread -Wall -Wextra \
+             $(if $(filter 1,$(WERROR)),-Werror) $(SANFLAGS) $(if $(SAN),$(SHIMSAN)) $(CFLAGS)
 $B/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@ 2>$(@:.o=.ptxas) || { cat $(@:.o=.ptxas) >&2; exit 1; }
@@ -127,7 +130,8 @@ $B/tests/nvcc/libdptrain_cuda.so: $(GPU_HOST) $(GPU_REF) $(KERNELS) $(ARCHIVES) 
 	$(NVCCED)
 $B/tests/nvcc/lib%: $B/tests/lib%
 	$(Q)mkdir -p $(@D) && ln -f $< $@
-$B/tests/nvcc/%.nvcc: $B/tests/% $(NVCC_FILES)
+$(NVCC_TESTS): $(NVCC_FILES)
+$B/tests/nvcc/%.nvcc: $B/tests/%
 	$(Q)mkdir -p $(@D) && ln -f $< $@
 $B/tests/test_buckets: $B/trainer/cuda/buckets.o# a pure function of the plug-in
 
