@@ -15,8 +15,8 @@ enum { LEAVE_MS = 10000 };
  * that could be reading it, and what the user has set stays. */
 static int set_address(const char *address, dpl_text *why)
 {
-    if (!address || getenv("NCCL_COMM_ID")) return DPL_OK;
-    if (!setenv("NCCL_COMM_ID", address, 0)) return DPL_OK;
+    if (!address || !setenv("NCCL_COMM_ID", address, 0 /* only where it is not set */))
+        return DPL_OK;
     return dpl_fail(why, DPL_ENOMEM, "NCCL_COMM_ID: out of memory");
 }
 
