@@ -63,21 +63,49 @@ static inline int dpt_type_known(dpt_gpu_type type)
 
 /* --- 16 bytes --- */
 
-template <class T> struct dpt_vec {
+template <class T> struct alignas(16) dpt_vec {
     T at[16 / sizeof(T)];
 };
 
+/* 16 bytes at a multiple of 16 as one access. Stores by an intrinsic, because nvcc makes four of one
+ * that has single stores in the branch beside it; C++ by memcpy(), because other types lie there. */
+static __device__ inline uint4 dpt_get16(const void *p)
+{
+#ifdef __CUDACC__
+    return *(const uint4 *)p;
+#else
+    uint4 bits;
+
+    memcpy(&bits, __builtin_assume_aligned(p, 16), sizeof bits);
+    return bits;
+#endif
+}
+
+/* p: not of shared memory. */
+static __device__ inline void dpt_put16(void *p, uint4 bits)
+{
+#ifdef __CUDACC__
+    __stwb((uint4 *)p, bits);
+#else
+    memcpy(__builtin_assume_aligned(p, 16), &bits, sizeof bits);
+#endif
+}
+
 template <class T> static __device__ inline dpt_vec<T> dpt_load16(const T *p)
 {
+    const uint4 bits = dpt_get16(p);
     dpt_vec<T> v;
 
-    memcpy((void *)&v, __builtin_assume_aligned(p, 16), 16);
+    memcpy((void *)&v, &bits, sizeof v);
     return v;
 }
 
 template <class T> static __device__ inline void dpt_store16(T *p, const dpt_vec<T> &v)
 {
-    memcpy(__builtin_assume_aligned((void *)p, 16), (const void *)&v, 16);
+    uint4 bits;
+
+    memcpy(&bits, (const void *)&v, sizeof v);
+    dpt_put16(p, bits);
 }
 
 /* Floats between p and the multiple of 16 bytes before it. */
