@@ -165,6 +165,42 @@ static void a_share_is_split_over_the_devices(void **state)
     }
 }
 
+static uint64_t digest(const char *words, const char *const *classes, int64_t step)
+{
+    process p;
+    uint64_t sum;
+
+    if (start(&p, words)) fail_msg("%s", p.why.s);
+    p.run.opt->evaluate = 1;
+    p.run.peek.class_names = (char **)(uintptr_t)classes;
+    p.run.peek.classes = 2;
+    p.run.progress.step = step;
+    sum = dpt_run_digest(&p.run);
+    dpt_cli_fini(&p.cli);
+    return sum;
+}
+
+/* What must be the same in all processes shows in the sum, and what may differ does not. */
+static void the_check_sum_tells_runs_apart(void **state)
+{
+    static const char *const a[] = { "ab", "c" }, *const b[] = { "a", "bc" };
+    static const char *const other[] = { "--lr 0.2",  "-b 65",     "--steps 9", "--seed 1",
+                                         "--hflip 0", "--wd 0.01", "--amp fp16" };
+    static const char *const same[] = { "--devices cuda:3", "-j 4", "-o here", "-v",
+                                        "--rank 0 "
+                                        "--world 1" };
+    const uint64_t sum = digest("", a, 0);
+
+    (void)state;
+    assert_true(digest("", a, 0) == sum);
+    assert_true(digest("", b, 0) != sum);
+    assert_true(digest("", a, 1) != sum);
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (digest(other[i], a, 0) == sum) fail_msg("%s is not seen", other[i]);
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        if (digest(same[i], a, 0) != sum) fail_msg("%s makes another sum", same[i]);
+}
+
 /* What a report wrote, to be freed. */
 static char *said_by(int rank, int world)
 {
@@ -231,6 +267,7 @@ int main(void)
         cmocka_unit_test_setup(contradictions_are_refused, set_up),
         cmocka_unit_test_setup(processes_of_a_machine_share_its_cores, set_up),
         cmocka_unit_test_setup(a_share_is_split_over_the_devices, set_up),
+        cmocka_unit_test_setup(the_check_sum_tells_runs_apart, set_up),
         cmocka_unit_test_setup(others_say_only_what_they_alone_know, set_up),
         cmocka_unit_test_setup(the_cpu_has_one_process, set_up),
     };

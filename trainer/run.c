@@ -100,7 +100,7 @@ int dpt_run_resume(dpt_run *r, dpl_text *why)
     return rc;
 }
 
-static void release(dpt_run *r)
+void dpt_run_release(dpt_run *r)
 {
     dpt_team_destroy(&r->team);
     dpl_close(&r->train);
@@ -200,6 +200,6 @@ int dpt_run_main(dpt_cli *cli, int argc, char **argv, dpt_report *report, dpl_te
     dpt_run_note_stats(&r);
     if (r.opt->json && !r.rank) dpt_run_result(&r, rc, report->out);
 done:
-    release(&r);
+    dpt_run_release(&r);
     return rc;
 }

@@ -82,6 +82,9 @@ int dpt_run_resume(dpt_run *r, dpl_text *why);
 /** Which of several processes this one is: what options and launcher say. From here on only process 0
  *  reports. */
 int dpt_run_processes(dpt_run *r, dpl_text *why);
+/** A check sum of what all processes must have in common: classes, numbers of pictures, options that
+ *  decide what is computed, and where the run goes on. */
+uint64_t dpt_run_digest(const dpt_run *r);
 /** Loader threads of this process; 0 = one per usable core. The processes of a machine share them. */
 int dpt_run_workers(const dpt_run *r);
 /** Device list, split, sizes of the parts. */
@@ -124,6 +127,8 @@ void dpt_run_note_stats(dpt_run *r);
 /** The results as one JSON object; code: what the run ends with. */
 void dpt_run_result(const dpt_run *r, int code, FILE *out);
 
+/** Give back what a run holds; the steps under way are given up. */
+void dpt_run_release(dpt_run *r);
 /** The whole program after the command line was parsed. */
 int dpt_run_main(dpt_cli *cli, int argc, char **argv, dpt_report *report, dpl_text *why);
 

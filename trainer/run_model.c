@@ -92,7 +92,8 @@ static int create_team(dpt_run *r, dpl_text *why)
                            .buffers = r->buffers,
                            .rank = r->rank,
                            .world = r->world,
-                           .address = r->address };
+                           .address = r->address,
+                           .digest = dpt_run_digest(r) };
 
     return dpt_run_make_team(r, &t, &r->team, why);
 }

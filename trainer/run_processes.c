@@ -5,6 +5,7 @@
 #include "dpload.h"
 #include "trainer/run.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* HOST and PORT said apart. */
@@ -67,6 +68,46 @@ int dpt_run_processes(dpt_run *r, dpl_text *why)
     if (r->world > 1) r->address = r->launcher.address;
     dpt_report_process(r->report, r->rank, r->world);
     return DPT_EXIT_DONE;
+}
+
+/* FNV-1a */
+static void digest_text(uint64_t *sum, const char *s)
+{
+    do {
+        *sum = (*sum ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
+    } while (*s++); /* its end counts: "a", "b" is not "ab" */
+}
+
+/* Paths may differ from machine to machine, devices from process to process. */
+static int is_own(const char *name)
+{
+    static const char *const own[] = { "devices", "split", "list", "val-list" };
+
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (!strcmp(name, own[i])) return 1;
+    return !dpt_runlog_is_taken(name) && strcmp(name, "steps") != 0 &&
+           strcmp(name, "save-freq") != 0;
+}
+
+uint64_t dpt_run_digest(const dpt_run *r)
+{
+    const dpt_progress *p = &r->progress;
+    const char *const *names = dpt_run_class_names(r);
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    char text[1024];
+
+    for (int i = 0; names && i < dpt_run_classes(r); i++) digest_text(&sum, names[i]);
+    for (const dpl_opt *o = dpt_cli_spec()->opts; o->name; o++) {
+        if (is_own(o->name)) continue;
+        dpl_opt_format(o, r->opt, text, sizeof text);
+        digest_text(&sum, text);
+    }
+    snprintf(text, sizeof text, "%llu %llu %lld %llu %lld %d %d",
+             (unsigned long long)r->train_info.samples, (unsigned long long)r->val_info.samples,
+             (long long)p->epoch, (unsigned long long)p->sample, (long long)p->step, p->evaluated,
+             r->opt->evaluate);
+    digest_text(&sum, text);
+    return sum;
 }
 
 int dpt_run_workers(const dpt_run *r)

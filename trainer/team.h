@@ -53,6 +53,7 @@ typedef struct dpt_team_options {
     int rank, world;     /* of this process; world 1 = alone */
     const char *address; /* "host:port" of rank 0's process where all meet, or NULL when alone */
     int timeout_ms;      /* of joining, and of a collective that does not come forward */
+    uint64_t digest;     /* a check sum of whatever else must be the same in all of them, or 0 */
 } dpt_team_options;
 
 /** One part per replica; see dpt_step for the meaning. n = 0 is fine for some. With a GPU's memory:
@@ -78,9 +79,10 @@ typedef struct dpt_team_step {
 typedef struct dpt_team_result {
     dpt_sums sums; /* over all processes */
     int stop;      /* 1 = some process wanted to stop: all see it at the same step */
-    double
-        busy_s; /* seconds that the slowest device of this process was at work on the step, by the
-                      device's own clock and without waiting for data; 0 = not measured */
+    /* Seconds from when a device of this process had its data to when it was done with the step, by the
+       device's own clock: of the device with the least. The rest of the time it stood without data.
+       0 = not measured */
+    double busy_s;
 } dpt_team_result;
 
 /** Start the replicas. Blocks until all are ready.

@@ -229,7 +229,8 @@ static int collect(dpt_team *base, dpt_team_result *out, dpl_text *why)
     r = &t->member[0].host->result[c.slot];          /* all have the same */
     out->sums = sums_of(r, t->type != DPT_GPU_FP16); /* there it is only a step that is skipped */
     out->stop = r->sums[DPT_CUDA_STOP] > 0;
-    for (int i = 0; i < t->opt.replicas; i++) out->busy_s = fmax(out->busy_s, t->member[i].busy_s);
+    out->busy_s = t->member[0].busy_s;
+    for (int i = 1; i < t->opt.replicas; i++) out->busy_s = fmin(out->busy_s, t->member[i].busy_s);
     return DPL_OK;
 }
 

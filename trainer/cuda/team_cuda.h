@@ -56,12 +56,12 @@ typedef struct dpt_cuda_member {
     int opened;     /* the GPU is the thread's current one */
     int capability; /* 10 * major + minor */
     cudaStream_t compute, talk;
-    cudaEvent_t written;                  /* on compute: what is to be summed is there */
-    cudaEvent_t summed;                   /* on talk: so are all sums */
-    cudaEvent_t done[DPT_CUDA_SLOTS];     /* on compute: the host may read the result */
-    cudaEvent_t begun[DPT_CUDA_DEPTH];    /* on compute, timed: the step's data is there */
-    cudaEvent_t computed[DPT_CUDA_DEPTH]; /* on compute, timed: nobody was waited for yet */
-    float *params, *momentum, *buffers;   /* this and what follows is device memory */
+    cudaEvent_t written;                /* on compute: what is to be summed is there */
+    cudaEvent_t summed;                 /* on talk: so are all sums */
+    cudaEvent_t done[DPT_CUDA_SLOTS];   /* on compute: the host may read the result */
+    cudaEvent_t begun[DPT_CUDA_DEPTH];  /* on compute, timed: the step's data is there */
+    cudaEvent_t ended[DPT_CUDA_DEPTH];  /* on compute, timed: the update is done */
+    float *params, *momentum, *buffers; /* this and what follows is device memory */
     float *grads, *batch_stats, *mix;
     int32_t *labels, *labels2;
     dpt_cuda_result *result;

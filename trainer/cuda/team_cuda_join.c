@@ -35,11 +35,12 @@ static int talk_over(dpt_cuda_member *m, const char *what, dpl_text *why)
 
 /* --- do all processes mean the same run? --- */
 
-enum { TRAITS = 8 };
-static const char *const trait_name[TRAITS] = { "parameters",      "running statistics",
-                                                "classes",         "picture height",
-                                                "picture width",   "kind of pixels",
-                                                "type of numbers", "GPUs of each process" };
+enum { TRAITS = 9 };
+static const char *const trait_name[TRAITS] = {
+    "parameters",      "running statistics",   "classes",
+    "picture height",  "picture width",        "kind of pixels",
+    "type of numbers", "GPUs of each process", "check sum of classes, options and position"
+};
 
 static void traits_of(const dpt_cuda_team *t, double out[TRAITS])
 {
@@ -53,6 +54,7 @@ static void traits_of(const dpt_cuda_team *t, double out[TRAITS])
     out[5] = t->opt.bytes;
     out[6] = t->type;
     out[7] = t->opt.replicas;
+    out[8] = (double)(t->opt.digest >> 11); /* what a double holds exactly */
 }
 
 /* Gradients are not there yet: their memory carries the numbers. */

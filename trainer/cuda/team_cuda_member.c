@@ -58,7 +58,7 @@ static int make_events(dpt_cuda_member *m, dpl_text *why)
         e = cudaEventCreateWithFlags(&m->done[i], plain);
     for (int i = 0; i < DPT_CUDA_DEPTH && e == cudaSuccess; i++) {
         e = cudaEventCreateWithFlags(&m->begun[i], cudaEventDefault);
-        if (e == cudaSuccess) e = cudaEventCreateWithFlags(&m->computed[i], cudaEventDefault);
+        if (e == cudaSuccess) e = cudaEventCreateWithFlags(&m->ended[i], cudaEventDefault);
     }
     return dpt_cuda_check(e, "making events", why);
 }
@@ -76,7 +76,7 @@ static void drop_streams(dpt_cuda_member *m)
     for (int i = 0; i < DPT_CUDA_SLOTS; i++) drop_event(&m->done[i]);
     for (int i = 0; i < DPT_CUDA_DEPTH; i++) {
         drop_event(&m->begun[i]);
-        drop_event(&m->computed[i]);
+        drop_event(&m->ended[i]);
     }
     if (m->talk) cudaStreamDestroy(m->talk);
     if (m->compute) cudaStreamDestroy(m->compute);

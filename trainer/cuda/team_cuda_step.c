@@ -194,10 +194,9 @@ static int queue_step(dpt_cuda_member *m, const dpt_cuda_call *c, dpl_text *why)
         (err = dpt_cuda_check(copy_in(m, &m->result->sums[DPT_CUDA_STOP], stop, sizeof *stop),
                               "the step", why)) ||
         (err = queue_gradients(m, c, why)) ||
-        (err =
-             dpt_cuda_check(cudaEventRecord(m->computed[c->slot], m->compute), "the step", why)) ||
         (err = queue_tail_sums(m, (double)p->n / c->step->planned, why)) ||
-        (err = queue_update(m, c, why)))
+        (err = queue_update(m, c, why)) ||
+        (err = dpt_cuda_check(cudaEventRecord(m->ended[c->slot], m->compute), "the step", why)))
         return err;
     return queue_result(m, c->slot, why);
 }
@@ -219,7 +218,7 @@ int dpt_cuda_order_collect(void *arg, int index, dpl_text *why)
     float ms = 0;
 
     if (!err)
-        err = dpt_cuda_check(cudaEventElapsedTime(&ms, m->begun[c->slot], m->computed[c->slot]),
+        err = dpt_cuda_check(cudaEventElapsedTime(&ms, m->begun[c->slot], m->ended[c->slot]),
                              "timing a step", why);
     m->busy_s = ms / 1e3;
     return err ? dpt_cuda_fail(m, err, why) : DPL_OK;
