@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The training loop with several steps under way: a team that works like the CPU's, but gives out
  * results late, keeps weights to itself until they are fetched, and checks what callers owe. */
-#include "base/alloc.h"
-#include "tests/dptrain_runs.h"
+#include "tests/run_inside.h"
 #include "trainer/interrupt.h"
 #include "trainer/loop.h"
 
@@ -10,7 +9,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { DEPTH_MAX = 4, MAX = 64 };
 
@@ -137,58 +135,26 @@ static void make_late(dpt_run *r)
     r->team = &t->base;
 }
 
-static void release(dpt_run *r)
-{
-    dpt_team_destroy(&r->team);
-    dpl_close(&r->train);
-    dpl_close(&r->val);
-    dpt_graph_destroy(&r->graph);
-    dpt_runlog_close(&r->log, NULL);
-    dpt_runlog_saved_free(r->saved_options, r->n_saved_options);
-    dpt_checkpoint_peek_free(&r->peek);
-    free(r->params);
-    free(r->momentum);
-    free(r->buffers);
-    free(r->device);
-    free(r->part);
-    free(r->part_most);
-    free(r->train_path);
-    free(r->val_path);
-    free(r->resume_folder);
-    free(r->folder);
-}
-
 /* A run with these words over the late team. @return its exit code; *why: its text */
 static int train(const char *words, dpl_text *why)
 {
-    char text[1024], *argv[64], *save = NULL;
-    int argc = 0, helped, rc;
-    dpt_cli cli;
-    dpt_report report;
-    dpt_run r = { .cli = &cli, .opt = &cli.opt, .report = &report, .world = plan.world };
+    test_inside x;
+    int rc;
 
     plan.submitted = plan.collected = plan.fetched = plan.evaluated = plan.wanted_stop = 0;
-    snprintf(text, sizeof text,
-             "dptrain -a tinynet --size 16 --backend ref --lr 0.01 -qq -j 1 %s data", words);
-    for (char *w = strtok_r(text, " ", &save); w; w = strtok_r(NULL, " ", &save)) argv[argc++] = w;
-    argv[argc] = NULL;
-    r.argc = argc;
-    r.argv = argv;
-    assert_int_equal(chdir(test_work()), 0);
-    if (dpt_cli_parse(&cli, argc, argv, NULL, 0, stdout, &helped, why)) fail_msg("%s", why->s);
-    dpt_report_init(&report, &cli.opt);
-    report.out = report.err;
-    if (dpt_run_resume(&r, why) || dpt_run_devices(&r, why) || dpt_run_find(&r, why) ||
-        dpt_run_data(&r, why))
-        fail_msg("%s", why->s);
-    r.world = 1; /* of the CPU's team, which the late one stands before */
-    if (dpt_run_model(&r, why) || dpt_run_folder(&r, why)) fail_msg("%s", why->s);
-    make_late(&r);
-    r.world = plan.world;
-    why->s[0] = '\0';
-    rc = dpt_run_train(&r, why);
-    release(&r);
-    dpt_cli_fini(&cli);
+    test_inside_open(&x, test_format("-a tinynet --size 16 --backend ref --lr 0.01 --devices cpu "
+                                     "-j 1 %s data",
+                                     words));
+    x.run.world = plan.world;
+    if (test_inside_prepare(&x)) fail_msg("%s", x.why.s);
+    x.run.world = 1; /* of the CPU's team, which the late one stands before */
+    if (test_inside_model(&x)) fail_msg("%s", x.why.s);
+    make_late(&x.run);
+    x.run.world = plan.world;
+    x.why.s[0] = '\0';
+    rc = dpt_run_train(&x.run, &x.why);
+    *why = x.why;
+    test_inside_close(&x);
     return rc;
 }
 

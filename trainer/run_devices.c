@@ -180,12 +180,42 @@ static int check_sim(const dpt_run *r, dpl_text *why)
                                 : "--output");
 }
 
+/* One of several processes takes the GPU of its number on this machine, as with other trainers; all of
+ * them when it is alone here, or sees only its own. *list as buf, or "cuda". */
+static int choose_own(const dpt_run *r, const char **list, char buf[32], dpl_text *why)
+{
+    const int rank = r->local_rank;
+    dpl_gpu_info *gpu = NULL;
+    const int n = dpl_gpu_list(&gpu, NULL);
+
+    free(n > 0 ? gpu : NULL);
+    if (n == 1 || r->launcher.local_size == 1) return DPT_EXIT_DONE;
+    if (rank < 0)
+        return dpl_fail(
+            why, DPT_EXIT_USAGE,
+            "--devices %s: process %d of %d, and nothing says which of the %d GPUs here "
+            "is its own; give --local-rank N or --devices cuda:N",
+            r->opt->devices, r->rank, r->world, n);
+    if (rank >= n)
+        return dpl_fail(why, DPT_EXIT_DEVICE,
+                        "--devices %s: number %d on this machine, which has %d GPUs (0-%d): start "
+                        "one process for each",
+                        r->opt->devices, rank, n, n - 1);
+    snprintf(buf, 32, "cuda:%d", rank);
+    *list = buf;
+    return DPT_EXIT_DONE;
+}
+
 /* The devices of this process: *spec is one allocation. @return a dpt_exit */
 static int list_devices(const dpt_run *r, char ***spec, int *n, dpl_text *why)
 {
     const int automatic = is_auto(r->opt->devices);
     const char *list = automatic ? choose(r) : r->opt->devices;
+    char own[32];
+    int rc;
 
+    if (automatic && r->world > 1 && !strcmp(list, "cuda") && (rc = choose_own(r, &list, own, why)))
+        return rc;
     *n = dpl_device_list_parse(spec, list, why);
     if (*n > 0 && automatic && !strcmp(list, "cuda")) {
         if ((*n = drop_unusable(r, *spec, *n))) return DPT_EXIT_DONE;

@@ -2,12 +2,10 @@
 /* The first lines of a run: what was understood, in words. */
 #include "base/cpu.h"
 #include "base/thread.h"
-#include "device/device.h"
 #include "trainer/run.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *plural(long long n)
@@ -29,20 +27,16 @@ static void add(char *buf, size_t len, const char *format, ...)
     va_end(ap);
 }
 
-/* "cuda:0 NVIDIA H200, cuda:1 NVIDIA H200; batch 64 per step: each GPU gets 32 of the global batch" */
+/* "cuda:0, cuda:1), batch 64 per step: each GPU gets 32 of the global batch" */
 static void add_gpus(const dpt_run *r, char *s, size_t len)
 {
     const int gpus = r->devices * r->world;
-    dpl_gpu_info *info = NULL;
-    const int n = dpl_gpu_list(&info, NULL);
     int same = r->opt->load.batch % gpus == 0;
 
     for (int i = 0; i < r->devices; i++) {
-        add(s, len, "%scuda:%d", i ? ", " : "", r->gpu[i]);
-        if (r->gpu[i] < n) add(s, len, " %s", info[r->gpu[i]].name);
+        add(s, len, "%s%s", i ? ", " : "", r->device[i]);
         if (r->part[i] != r->part[0]) same = 0;
     }
-    free(info);
     if (r->world > 1) add(s, len, "; one of %d processes, %d GPUs in all", r->world, gpus);
     add(s, len, "), batch %d per step: ", r->opt->load.batch);
     if (same) {
