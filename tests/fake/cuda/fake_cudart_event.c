@@ -92,7 +92,7 @@ cudaError_t cudaEventQuery(cudaEvent_t ev)
     fake_unlock();
     if (!passed) return fake_return(cudaErrorNotReady);
     fake_mark_wait(m);
-    return cudaSuccess;
+    return fake_return(fake_begin(ev->gpu)); /* it may have failed since we looked */
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t ev)
