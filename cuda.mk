@@ -30,7 +30,7 @@ CUDA_FOUND := $(if $(filter 1,$(CUDA)),$(CUDA_HOME)$(if $(strip $(CUDA_LACKS)), 
 
 # --- sources ---
 CUDA_OBJ := $(call src,device/cuda,) $B/base/alloc.o $B/base/text.o
-GPU_OBJ  := $(call src,trainer/cuda,)
+GPU_OBJ  := $(call src,trainer/cuda,) $B/device/cuda/device_cuda_trace.o
 GPU_HOST := $(filter-out $B/trainer/cuda/backend_cudnn%,$(GPU_OBJ))# all but the network
 GPU_REF  := $(patsubst %.c,$B/%.o,$(wildcard tests/fake/cuda/ref_exec*.c))# the network on the host
 KERNELS  := $(patsubst %.cu,$B/%.cu.o,$(wildcard trainer/cuda/*.cu))

@@ -130,6 +130,26 @@ static void without_a_driver_the_cpu_trains(void **state)
     test_run_free(&r);
 }
 
+/* 36 pictures are four steps of each GPU; their numbers are bits of the mask. */
+static void a_profiler_sees_steps_beside_the_stages_of_the_loader(void **state)
+{
+    uint8_t *text;
+    size_t len;
+
+    (void)state;
+    setenv("NVTX_INJECTION64_PATH", test_format("%s/libfakecudart.so", getenv("BIN")), 1);
+    setenv("FAKE_NVTX_LOG", test_format("%s/ranges", test_work()), 1);
+    must_train("--epochs 1 --devices 0,1 -o profiled");
+    unsetenv("NVTX_INJECTION64_PATH");
+    unsetenv("FAKE_NVTX_LOG");
+    text = test_read_file(test_format("%s/ranges", test_work()), &len);
+    assert_non_null(memmem(text, len, "step 8 f\n", 9));
+    assert_non_null(memmem(text, len, "h2d ", 4));
+    assert_non_null(memmem(text, len, "open 0\n", 7));
+    assert_non_null(memmem(text, len, "faults 0\n", 9));
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +157,7 @@ int main(void)
         cmocka_unit_test_setup(sigterm_saves_and_the_run_goes_on, set_up),
         cmocka_unit_test_setup(gpus_that_are_not_there_are_exit_4, set_up),
         cmocka_unit_test_setup(without_a_driver_the_cpu_trains, set_up),
+        cmocka_unit_test_setup(a_profiler_sees_steps_beside_the_stages_of_the_loader, set_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,7 +197,10 @@ static void check_parts(const dpt_cuda_team *t, const dpt_team_part *part)
 static int submit(dpt_team *base, const dpt_team_step *s, dpl_text *why)
 {
     dpt_cuda_team *t = (dpt_cuda_team *)base;
-    dpt_cuda_call c = { .step = s, .part = s->part, .slot = (int)(t->submitted % DPT_CUDA_DEPTH) };
+    dpt_cuda_call c = { .step = s,
+                        .part = s->part,
+                        .slot = (int)(t->submitted % DPT_CUDA_DEPTH),
+                        .number = (uint64_t)t->submitted };
     int err;
 
     assert(t->submitted - t->collected < DPT_CUDA_DEPTH && s->planned > 0);

@@ -128,6 +128,7 @@ typedef struct dpt_cuda_call {
     const dpt_team_step *step;
     const dpt_team_part *part; /* [opt.replicas] */
     int slot;
+    uint64_t number; /* of the step, for profilers */
 } dpt_cuda_call;
 
 dpt_crew_order dpt_cuda_order_open;  /* the GPU, its capability */

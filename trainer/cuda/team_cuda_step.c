@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one GPU queues for a step, and how its results come back. Nothing here waits for the GPU but
  * collecting and evaluating. */
-#include "dpload.h"
 #include "trainer/cuda/team_cuda.h"
+
+#include "device/cuda/device_cuda.h"
+#include "dpload.h"
 
 static const double keep = 0.9; /* of running statistics: 1 - PyTorch's momentum 0.1 */
 
@@ -201,12 +203,25 @@ static int queue_step(dpt_cuda_member *m, const dpt_cuda_call *c, dpl_text *why)
     return queue_result(m, c->slot, why);
 }
 
+/* What shows ranges to a profiler, which then knows the kernels that were queued in them. */
+static const dpl_trace *profiler(void)
+{
+#if DPL_CUDA_HAS_TRACE
+    return &dpl_cuda_trace;
+#else
+    return NULL;
+#endif
+}
+
 int dpt_cuda_order_step(void *arg, int index, dpl_text *why)
 {
     const dpt_cuda_call *c = arg;
     dpt_cuda_member *m = &c->team->member[index];
-    const int err = queue_step(m, c, why);
+    int err;
 
+    dpl_trace_push(profiler(), "step", c->number);
+    err = queue_step(m, c, why);
+    dpl_trace_pop(profiler());
     return err ? dpt_cuda_fail(m, err, why) : DPL_OK;
 }
 
