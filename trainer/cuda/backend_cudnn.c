@@ -124,7 +124,9 @@ static int make_table(struct dpt_gpu_exec *e, dpl_text *why)
     if ((err = dpt_cu_alloc(e, (void **)&e->table, 2 * p->weights * sizeof *host, "tables", why))) {
         goto done;
     }
-    s = cudaMemcpy(e->table, host, 2 * p->weights * sizeof *host, cudaMemcpyHostToDevice);
+    s = cudaMemcpyAsync(e->table, host, 2 * p->weights * sizeof *host, cudaMemcpyHostToDevice,
+                        e->o.stream);
+    if (!s) s = cudaStreamSynchronize(e->o.stream); /* host goes away */
     if (s) err = dpl_fail(why, DPL_EDEVICE, "tables: %s", cudaGetErrorString(s));
 done:
     free(host);

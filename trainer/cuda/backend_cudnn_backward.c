@@ -149,6 +149,10 @@ static void plain(dpt_cu_lowering *l, int i, int out)
         push(l, i, n->in2, dy);
         return;
     }
+    if (y->y == y->x) { /* an average of one value */
+        push(l, i, n->in, dy);
+        return;
+    }
     dx = dpt_cu_arena(p, y->x, DPT_CU_T);
     if (!dpt_cu_op_new(p, DPT_CU_GRAPH, i, "backward")) return;
     q = dpt_cu_prim_new(p, kind, IN(dy, second, -1, -1, -1), OUT(dx, -1, -1));

@@ -232,6 +232,12 @@ static void bn(dpt_cu_lowering *l, int i)
     fuse(l, i);
 }
 
+/* The mean of one value is that value; cuDNN fails to compile it. */
+static int is_identity(const dpt_graph *g, const dpt_node *n)
+{
+    return n->op == DPT_AVGPOOL && g->tensor[n->in].h == 1 && g->tensor[n->in].w == 1;
+}
+
 static void plain(dpt_cu_lowering *l, int i)
 {
     dpt_cu_prog *p = l->p;
@@ -244,6 +250,11 @@ static void plain(dpt_cu_lowering *l, int i)
                                                     : DPT_CU_AVGPOOL;
     dpt_cu_prim *q;
 
+    if (is_identity(p->g, n)) {
+        y->y = y->x;
+        fuse(l, i);
+        return;
+    }
     y->y = feature_map(p, p->g->tensor[n->out]);
     if (n->op == DPT_MAXPOOL && p->train) y->places = dpt_cu_arena(p, y->y, DPT_CU_INT8);
     if (!dpt_cu_op_new(p, DPT_CU_GRAPH, i, "forward")) return;
