@@ -303,6 +303,7 @@ static void events_measure_modelled_time(void **state)
     for (int i = 0; i < 5; i++) ok(cuda.EventCreate(&e[i]));
     ok(cuda.EventCreateWithFlags(&untimed, NO_TIMING));
     fake->hold(1);
+    ok(cuda.StreamQuery(b)); /* empty is idle, held or not */
     ok(cuda.EventRecord(e[0], a));
     ok(cuda.MemcpyAsync(dev, host, BYTES, TO_DEVICE, a));
     ok(cuda.EventRecord(e[1], a));

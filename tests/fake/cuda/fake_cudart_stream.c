@@ -130,6 +130,7 @@ static void *stream_main(void *arg)
         kind = op->kind;
         if (op->drop) op->drop(op->arg); /* also when the GPU has failed and nothing ran */
         fake_failed_release(s->gpu);
+        fake_release(s); /* for who finds it empty */
         fake_lock();
         if (kind == OP_RECORD) {
             op->mark->passed = 1;
@@ -308,16 +309,15 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
 cudaError_t cudaStreamQuery(cudaStream_t s)
 {
     const cudaError_t e = fake_begin_on(s);
-    fake_mark *m;
     int idle;
 
     if (e != cudaSuccess) return fake_return(e);
     fake_lock();
     idle = !s->head;
+    if (idle) fake_clock_join(&fake_host_clock, &s->clock);
     fake_unlock();
     if (!idle) return fake_return(cudaErrorNotReady);
-    m = fake_mark_push(s); /* what was queued is over: this one comes at once */
-    fake_mark_wait(m);
+    fake_acquire(s);
     return fake_return(fake_begin(s->gpu));
 }
 
