@@ -220,8 +220,8 @@ static void use(void *arg)
     if (sum == 1) abort(); /* the reads must not be optimised away */
 }
 
-/* Backward fills a bucket on its stream, the sum runs on another one, then the update reads it. turn: the
- * waits that are there (1: the sum's, 2: the update's). */
+/* Backward fills a bucket on its stream, the sum runs on another one, then the update reads it.
+ * turn: the waits that are there (1: the sum's, 2: the update's). */
 static int bucket(test_member *m)
 {
     dpl_stream *compute = NULL;

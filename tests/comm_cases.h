@@ -12,7 +12,7 @@
 
 enum { TEST_RANKS_MAX = 4, TEST_COMM_FLOATS = 1000 };
 
-/* What is there: the plug-in's functions, GPUs (at most TEST_RANKS_MAX), and the fakes. NULL, 0 = not there. */
+/* What is there, or NULL: the plug-in's functions, GPUs (at most TEST_RANKS_MAX), the fakes. */
 typedef struct test_comm_world {
     const dpt_comm_calls *calls;
     int gpus;
@@ -63,7 +63,7 @@ void test_comm_wait_ready(test_member *m);
 void test_comm_go(test_member *m);
 void test_pause_ms(int ms);
 
-/** Fails unless a missing wait between compute and sums is reported, and not the same with its wait. */
+/** Fails unless a missing wait between compute and sums is reported, and with it nothing. */
 void test_comm_plants(void);
 /** For main(): a child's part. @return 1 and its status when argv asks for it, else 0 */
 int test_comm_child(int argc, char **argv, int *status);

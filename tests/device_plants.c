@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planted races: each program without its wait, as a child, under ThreadSanitizer; over the fake CUDA runtime
- * also where there is no sanitizer, by its clocks. */
+/* Planted races: each program without its wait, as a child, under ThreadSanitizer; over the fake
+ * CUDA runtime also where there is no sanitizer, by its clocks. */
 #include "dpload.h"
 #include "tests/device_cases.h"
 #include "tests/fake/fake_cuda.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over GPUs, as they are built into libdptrain_cuda.so. Over the fakes: also everything that can go wrong
- * with a peer. Beside the real plug-in: right sums, on as many GPUs as there are. */
+/* Sums over GPUs, as they are built into libdptrain_cuda.so. Over the fakes: also everything that
+ * can go wrong with a peer. Beside the real plug-in: right sums, on as many GPUs as there are. */
 #include "dpload.h"
 #include "tests/comm_cases.h"
 
@@ -367,7 +367,8 @@ static void ranks_that_ask_for_different_things_are_named(void **state)
     assert_non_null(strstr(test_comm.nccl->fault(), "broadcast of 64 byte from rank 0"));
 }
 
-/* Rank 0's stream is waiting for a peer: only another thread can end that. Both leave when they are told. */
+/* Rank 0's stream is waiting for a peer: only another thread can end that. Both leave when they are
+ * told. */
 static int waits_for_ever(test_member *m)
 {
     int err = DPL_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system's own NCCL, as far as it goes without a GPU: it is found and asked for an id, and joining says
- * what is wrong instead of hanging. The same program in a folder without the fake NCCL is the one that finds it. */
+/* The system's own NCCL, as far as it goes without a GPU: it is found and asked for an id, and
+ * joining says what is wrong instead of hanging. The same program in a folder without the fake NCCL
+ * is the one that finds it. */
 #include "dpload.h"
 #include "tests/fake/fake_cuda.h"
 #include "tests/testutil.h"
@@ -40,8 +41,8 @@ static int run_alone(const char *address)
 
 /* --- the tests --- */
 
-/* What the program says in a folder of its own, with the plug-ins and the fake runtime, and this as NCCL or
- * none (NULL). */
+/* What the program says in a folder of its own, with the plug-ins and the fake runtime, and this as
+ * NCCL or none (NULL). */
 static char *run_elsewhere(const char *nccl, const char *address)
 {
     static const char *const files[] = { "libdptrain_cuda.so", "libdpload_cuda.so",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the fake CUDA runtime offers beyond what the loader's devices use: kernels, memsets, timed events, GPUs
- * of several kinds, streams that are stuck, GPUs that are lost, and its clocks. */
+/* What the fake CUDA runtime offers beyond what the loader's devices use: kernels, memsets, timed
+ * events, GPUs of several kinds, streams that are stuck, GPUs that are lost, and its clocks. */
 #include "tests/fake/fake_cuda.h"
 #include "tests/testutil.h"
 

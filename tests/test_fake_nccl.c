@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the fake NCCL offers beyond what the trainer calls: groups, communicators that block, buffers apart. */
+/* What the fake NCCL offers beyond what the trainer calls: groups, communicators that block,
+ * buffers apart. */
 #include "device/device.h"
 #include "tests/fake/fake_cuda.h"
 #include "tests/testutil.h"
@@ -161,7 +162,8 @@ static void expect(rank *r, const float *dev, float factor)
 
 /* --- the tests --- */
 
-/* One thread may make the calls of two ranks when it says so; none starts before the end of the group. */
+/* One thread may make the calls of two ranks when it says so; none starts before the end of the
+ * group. */
 static void a_group_is_queued_at_its_end(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rank, size and address from what launchers set: tables of environments as the launchers make them. */
+/* Rank, size and address from what launchers set: tables of environments as the launchers make
+ * them. */
 #include "dpload.h"
 #include "tests/testutil.h"
 #include "trainer/launcher.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who am I among several processes, and where do we meet? A pure function of what the caller was told
- * and of what launchers put into the environment: torchrun, mpirun (Open MPI's, MPICH's), Slurm's srun. */
+/* Who am I among several processes, and where do we meet? A pure function of what the caller was
+ * told and of what launchers put into the environment: torchrun, mpirun (Open MPI's, MPICH's),
+ * Slurm's srun. */
 #ifndef DPT_TRAINER_LAUNCHER_H
 #define DPT_TRAINER_LAUNCHER_H
 

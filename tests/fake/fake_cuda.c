@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reaching the fakes, which lie in libraries that the plug-ins beside the running test need or open. */
+/* Reaching the fakes: libraries that the plug-ins beside the running test need or open. */
 #include "tests/fake/fake_cuda.h"
 
 #include "device/device_plugin.h"

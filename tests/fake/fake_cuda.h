@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The test's side of the fake CUDA runtime (tests/fake/cuda/fake_cudart.h says what that is) and of the fake
- * NCCL. Needs neither's header, so that tests build where there is none: a cudaError_t and an ncclResult_t
- * are ints here, a cudaStream_t is a void *. */
+/* The test's side of the fake CUDA runtime (tests/fake/cuda/fake_cudart.h says what that is) and of
+ * the fake NCCL. Needs neither's header, so that tests build where there is none: a cudaError_t and
+ * an ncclResult_t are ints here, a cudaStream_t is a void *. */
 #ifndef TESTS_FAKE_FAKE_CUDA_H
 #define TESTS_FAKE_FAKE_CUDA_H
 
@@ -24,8 +24,9 @@ typedef enum fake_cuda_call {
 
 /* What a test can do to the fake; from the entry "fake_cuda_controls" of libfakecudart.so. */
 typedef struct fake_cuda {
-    /** The k-th call of that kind from now on (1 = next) gives e, a cudaError_t. sticky: it succeeds, and the GPU
-     *  fails with e when the work runs; then every later call on that GPU gives e. */
+    /** The k-th call of that kind from now on (1 = next) gives e, a cudaError_t. sticky: it
+     *  succeeds, and the GPU fails with e when the work runs; then every later call on that GPU
+     *  gives e. */
     void (*inject)(fake_cuda_call call, int k, int e, int sticky);
     /** No failures, GPUs in order, nothing held or stuck, no faults, times as at the start. */
     void (*reset)(void);
@@ -37,15 +38,15 @@ typedef struct fake_cuda {
 
     /** Each kernel on gpu (-1 = all) takes that time; 0 = the time that its run() takes. */
     void (*kernel_time)(int gpu, long long ns);
-    /** That stream stops before its next work, until on is 0. A host that waits for it (or for anything
-     *  else) for a minute ends the program with a message. */
+    /** That stream stops before its next work, until on is 0. A host that waits for it (or for
+     *  anything else) for a minute ends the program with a message. */
     void (*stick)(void *stream, int on);
     /** The GPU fails now: what is queued is dropped, later calls give e. */
     void (*lose)(int gpu, int e);
 
-    /* The checker of order: every access that copies, memsets and collectives make, and those named here, must
-     * be ordered after the accesses to the same bytes before it, one of them writing, by what was called
-     * so far: timing plays no part. All threads of the host count as one. */
+    /* The checker of order: every access that copies, memsets and collectives make, and those named
+     * here, must be ordered after the accesses to the same bytes before it, one of them writing, by
+     * what was called so far: timing plays no part. All threads of the host count as one. */
     void (*stream_uses)(void *stream, const void *p, size_t bytes, int write, const char *what);
     void (*host_uses)(const void *p, size_t bytes, int write, const char *what);
     int (*faults)(void);        /* since the last reset; each is also a line on stderr */
@@ -54,7 +55,7 @@ typedef struct fake_cuda {
 
 typedef const fake_cuda *fake_cuda_entry(void);
 
-/** The fake beside the running test, or NULL where the build has no CUDA, or a real card is used. */
+/** The fake beside the running test, or NULL: a build without CUDA, or with a real card. */
 const fake_cuda *test_fake_cuda(void);
 
 typedef enum fake_nccl_call {
@@ -71,7 +72,7 @@ typedef struct fake_nccl {
     void (*inject)(fake_nccl_call call, int k, int e);
     void (*fail_rank)(int rank, int e); /* its communicators have the asynchronous error e, now */
     void (*never_ready)(int rank, int on); /* its joining never ends */
-    /** How long a rank waits for its peers in a collective before the fake calls it hung [20,000]. */
+    /** How long a rank waits for its peers before the fake calls it hung [20,000]. */
     void (*patience_ms)(int ms);
     void (*reset)(void);
     int (*count)(fake_nccl_call call);

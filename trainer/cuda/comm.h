@@ -2,7 +2,8 @@
 /* Sums over the GPUs of one or several processes, by NCCL, which is opened when it is first needed:
  * one GPU alone works without it. A member belongs to one thread, but for dpt_comm_abort(). Calls
  * queue work on a stream and do not wait for the GPU; all members make the same calls in the same
- * order. Communicators are non-blocking: a lost peer is an error, never a hang. */
+ * order. Communicators are non-blocking: a lost peer is an error, never a hang, as long as the owner
+ * looks with dpt_comm_poll() while it waits. */
 #ifndef DPT_TRAINER_CUDA_COMM_H
 #define DPT_TRAINER_CUDA_COMM_H
 
@@ -21,8 +22,8 @@ typedef struct dpt_comm_id {
     char bytes[128];
 } dpt_comm_id;
 
-/** address: "host:port" of rank 0's process, where the group meets (the same on every process; given
- *  to NCCL as NCCL_COMM_ID, unless the user has set that), or NULL = this process alone.
+/** address: "host:port" of rank 0's process, where the group meets (the same on every process;
+ *  given to NCCL as NCCL_COMM_ID, unless the user has set that), or NULL = this process alone.
  *  @return DPL_OK; DPL_ENOTSUP (no NCCL: text says where it was looked for); DPL_EDEVICE */
 int dpt_comm_id_get(dpt_comm_id *id, const char *address, dpl_text *why);
 
@@ -40,18 +41,19 @@ typedef struct dpt_comm_options {
  *  is missing when NCCL knows), DPL_ETIMEOUT, DPL_ECANCELED, DPL_ENOMEM */
 int dpt_comm_create(dpt_comm **out, const dpt_comm_id *id, const dpt_comm_options *opt,
                     dpl_text *why);
-/** All queued work must be done, or the member aborted; nobody is in dpt_comm_abort(). Waits for the others
- *  to leave, at most 10 s. NULL is fine. */
+/** All queued work must be done, or the member aborted; nobody is in dpt_comm_abort(). Waits for
+ *  the others to leave, at most 10 s. NULL is fine. */
 void dpt_comm_destroy(dpt_comm **c);
 
-/** Sum over all members, in place, queued on stream (a cudaStream_t). @return DPL_OK or DPL_EDEVICE */
+/** Sum over all members, in place, queued on stream (a cudaStream_t).
+ *  @return DPL_OK, DPL_EDEVICE, DPL_ECANCELED (while NCCL was still taking the call) */
 int dpt_comm_sum_float(dpt_comm *c, float *v, size_t n, void *stream, dpl_text *why);
 int dpt_comm_sum_double(dpt_comm *c, double *v, size_t n, void *stream, dpl_text *why);
 /** Everybody gets what rank 0 has. */
 int dpt_comm_broadcast(dpt_comm *c, void *p, size_t bytes, void *stream, dpl_text *why);
 
-/** Has a peer failed, or does a collective not come forward? Does not block; to be called again and again
- *  while the owner waits for the stream. @return DPL_OK or DPL_EDEVICE; why names the rank */
+/** Has a peer failed, or does a collective not come forward? Does not block; to be called again and
+ *  again while the owner waits for the stream. @return DPL_OK or DPL_EDEVICE; why names the rank */
 int dpt_comm_poll(dpt_comm *c, dpl_text *why);
 /** End whatever is queued; the member can only be destroyed then. Any thread, also twice. */
 void dpt_comm_abort(dpt_comm *c);

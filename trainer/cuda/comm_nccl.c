@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives, and finding out that one does not come forward. NCCL does not notice a peer that is only
- * missing or stuck: its kernel would wait for ever. So a mark on the stream follows each collective, and
- * dpt_comm_poll() looks whether marks keep passing. */
+/* Collectives, and finding out that one does not come forward. NCCL does not notice a peer that is
+ * only missing or stuck: its kernel would wait for ever. So a mark on the stream follows each
+ * collective, and dpt_comm_poll() looks whether marks keep passing. */
 #include "trainer/cuda/comm_nccl.h"
 
 #include "base/clock.h"

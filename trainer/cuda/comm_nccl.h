@@ -68,11 +68,11 @@ int dpt_nccl_fail(dpt_comm *c, ncclResult_t e, const char *call, dpl_text *why);
 /** The same of CUDA. */
 int dpt_nccl_fail_cuda(dpt_comm *c, cudaError_t e, const char *call, dpl_text *why);
 
-/** Wait until NCCL is done with the call that gave e, `what`, or gives it up. @return DPL_OK, DPL_EDEVICE,
- *  DPL_ETIMEOUT, DPL_ECANCELED */
+/** Wait until NCCL is done with the call that gave e, `what`, or gives it up. @return DPL_OK,
+ *  DPL_EDEVICE, DPL_ETIMEOUT, DPL_ECANCELED */
 int dpt_nccl_settle(dpt_comm *c, ncclResult_t e, const char *what, int timeout_ms, dpl_text *why);
-/** One look of a wait that began at start_ns: pause, longer each time (*pause_us starts at 0), unless
- *  the wait is over. @return DPL_OK = look again; DPL_ETIMEOUT, DPL_ECANCELED */
+/** One look of a wait that began at start_ns: pause, longer each time (*pause_us starts at 0),
+ *  unless the wait is over. @return DPL_OK = look again; DPL_ETIMEOUT, DPL_ECANCELED */
 int dpt_nccl_pause(dpt_comm *c, int64_t start_ns, int timeout_ms, int *pause_us, const char *what,
                    dpl_text *why);
 

@@ -11,8 +11,9 @@
 
 enum { LEAVE_MS = 10000 };
 
-/* NCCL reads where the group meets from the environment only. This runs before there are threads
- * that could be reading it, and what the user has set stays. */
+/* NCCL reads where the group meets from the environment only. Loader threads may be reading other
+ * names just now: the first setenv() of a program leaves the array that it was started with in
+ * place, so they are safe, and dptrain makes no other one. What the user has set stays. */
 static int set_address(const char *address, dpl_text *why)
 {
     if (!address || !setenv("NCCL_COMM_ID", address, 0 /* only where it is not set */))
@@ -78,8 +79,9 @@ static int wait_stream(dpt_comm *c, cudaStream_t s, int64_t start, dpl_text *why
     return err;
 }
 
-/* One sum, so that connections are made now and what is wrong with them is seen now: NCCL makes them
- * at the first collective, and a machine whose GPUs cannot reach each other's memory gives garbage. */
+/* One sum, so that connections are made now and what is wrong with them is seen now: NCCL makes
+ * them at the first collective, and a machine whose GPUs cannot reach each other's memory gives
+ * garbage. */
 static int try_sum(dpt_comm *c, double *v, cudaStream_t s, dpl_text *why)
 {
     const int64_t start = dpl_now_ns();

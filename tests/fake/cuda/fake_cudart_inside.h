@@ -14,7 +14,7 @@ void fake_break(int gpu, cudaError_t e);
 /** What a failed GPU has done is seen by who sees that it failed. */
 void fake_failed_release(int gpu);
 void fake_failed_acquire(int gpu);
-/** Is this call to fail? *sticky: with its work, not now. Counts it. @return the error or success */
+/** Count this call. Is it to fail? *sticky: with its work, not now. @return the error, success */
 cudaError_t fake_injected(fake_cuda_call call, int *sticky);
 void fake_count_alive(int by);
 extern _Thread_local int fake_in_host_function;
@@ -33,8 +33,8 @@ cudaError_t fake_driver(void);            /* success, or why there is none */
 int fake_gpus(void);                      /* visible ones */
 int fake_gpu_get(int gpu, fake_gpu *out); /* 0 = no such one */
 
-/* --- order: vector clocks. Actor 0 is the host, all its threads; the others are streams. The lock is
- * held by all who call. --- */
+/* --- order: vector clocks. Actor 0 is the host, all its threads; the others are streams. The lock
+ * is held by all who call. --- */
 
 typedef struct fake_clock {
     unsigned *t; /* [n]: what has been seen of each actor */
@@ -68,7 +68,8 @@ fake_block *fake_block_of(const void *p); /* or NULL; the lock is held */
 /** Does work that is queued still use these bytes? The lock is held. */
 int fake_is_in_use(const void *p, size_t bytes);
 
-/** An access by what actor has just queued (0: by the host): reported unless ordered. The lock is held. */
+/** An access by what actor has just queued (0: by the host): reported unless ordered. The lock is
+ *  held. */
 void fake_access_now(int actor, const fake_clock *clock, const void *p, size_t bytes, int write,
                      const char *what);
 void fake_accesses_end(fake_block *b);

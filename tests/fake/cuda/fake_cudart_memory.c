@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fake CUDA runtime: memory. Fresh memory is 0xA5, given back it becomes 0xDD: who reads too early or
- * too late sees that. */
+/* The fake CUDA runtime: memory. Fresh memory is 0xA5, given back it becomes 0xDD: who reads too
+ * early or too late sees that. */
 #include "tests/fake/cuda/fake_cudart_inside.h"
 
 #include <stdlib.h>

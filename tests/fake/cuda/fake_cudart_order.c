@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fake CUDA runtime: is every access ordered after those it must not meet? Streams run in order, and a
- * wait means the record made before it, so what is ordered is known when a call is made: nothing here
- * depends on when work runs. An access stays on the list of its memory until the host has waited for it:
- * what the host has seen comes before whatever is queued later. */
+/* The fake CUDA runtime: is every access ordered after those it must not meet? Streams run in
+ * order, and a wait means the record made before it, so what is ordered is known when a call is
+ * made: nothing here depends on when work runs. An access stays on the list of its memory until the
+ * host has waited for it: what the host has seen comes before whatever is queued later. */
 #include "tests/fake/cuda/fake_cudart_inside.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fake CUDA runtime: streams and what is queued on them. The order told to ThreadSanitizer is CUDA's:
+/* The fake CUDA runtime: streams. The order told to ThreadSanitizer is CUDA's:
  *   what the host did before a call is seen by the work it queued;
  *   work of one stream is in order;
  *   a record makes what its stream did before visible to who waits for that record, host or stream.
@@ -63,7 +63,7 @@ static long long modelled(cudaStream_t s, const fake_op *op)
     return ns;
 }
 
-/* Time passes first: who changes the source too early changes what arrives. @return its modelled time */
+/* Time passes first: who changes the source too early changes what arrives. @return that time */
 static long long run_op(cudaStream_t s, fake_op *op)
 {
     const long long ns = modelled(s, op);

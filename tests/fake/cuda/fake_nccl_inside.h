@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL without a network: ranks are GPUs of the fake CUDA runtime in one process. Built against the real
- * header into libnccl.so.2 beside the tests, where the plug-in looks first. A collective is work of its
- * stream that waits for its peers; what ranks ask for is compared by its number, so that a wrong order,
- * count or type and a rank that does not come are named instead of hanging. Communicators that do not
- * block are as slow to answer as they may be: every call gives ncclInProgress, and its work is queued
- * only when the state is asked for; the first one's only when all ranks have made it.
+/* NCCL without a network: ranks are GPUs of the fake CUDA runtime in one process. Built against the
+ * real header into libnccl.so.2 beside the tests, where the plug-in looks first. A collective is
+ * work of its stream that waits for its peers; what ranks ask for is compared by its number, so
+ * that a wrong order, count or type and a rank that does not come are named instead of hanging.
+ * Communicators that do not block are as slow to answer as they may be: every call gives
+ * ncclInProgress, and its work is queued only when the state is asked for; the first one's only
+ * when all ranks have made it.
  *
- * Sums are made in rank order. Order for ThreadSanitizer and the checker of the fake runtime: a rank's
- * buffer is read and written on its own stream, and nothing orders one rank after another.
+ * Sums are made in rank order. Order for ThreadSanitizer and the checker of the fake runtime: a
+ * rank's buffer is read and written on its own stream, and nothing orders one rank after another.
  * Environment: FAKE_NCCL_VERSION=N is what ncclGetVersion() says. */
 #ifndef TESTS_FAKE_FAKE_NCCL_INSIDE_H
 #define TESTS_FAKE_FAKE_NCCL_INSIDE_H
