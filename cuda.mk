@@ -140,7 +140,7 @@ CUDNN_PROG := $(patsubst %,$B/trainer/cuda/backend_cudnn_%.o,prog key forward ba
 CUDNN_PLAN := $(patsubst %,$B/trainer/cuda/backend_cudnn_%.o,desc plan plans cache)
 $B/tests/test_cudnn_prog: $(CUDNN_PROG)
 ifeq ($(CUDNN_HAVE),1)
-$B/tests/test_cudnn_plans: | $B/tests/plan_table $B/tests/nogpu/libcuda.so.1
+$B/tests/test_cudnn_plans: | $B/tests/plan_table $(if $(SAN),,$B/tests/exec_dry) $B/tests/nogpu/libcuda.so.1
 endif
 $B/tests/plans/%.o: EXTRA := $(CUDA_INC)
 $B/tests/plan_table: $B/tests/plans/plan_table.o $(CUDNN_PROG) $(CUDNN_PLAN) $(ARCHIVES)
@@ -149,3 +149,8 @@ $B/tests/plan_table: $B/tests/plans/plan_table.o $(CUDNN_PROG) $(CUDNN_PLAN) $(A
 $B/tests/nogpu/libcuda.so.1: tests/scripts/make_fake_libcuda.sh
 	@mkdir -p $(@D)
 	$(Q)$< $(CUDA_HOME)/lib64/stubs/libcuda.so >$(@D)/libcuda.c && $(CC) -std=c11 -O1 -fPIC -shared -Wl,-soname,$(@F) -o $@ $(@D)/libcuda.c
+comma := ,
+DRY := cudnnCreate cudnnDestroy cudnnSetStream cudnnBackendExecute dpt_cu_device_json
+$B/tests/exec_dry: $B/tests/plans/exec_dry.o $(filter $B/trainer/cuda/backend_cudnn%,$(GPU_OBJ)) $(SHIMMED) $(ARCHIVES) $B/tests/libfakecudart.so
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALLFLAGS) -T tests/fake/cuda/cuda_shim.ld $(addprefix -Wl$(comma)--wrap=,$(DRY)) -Wl,-rpath,$(CUDA_HOME)/lib64 $(FAKED) $(CUDNN_LIBS)

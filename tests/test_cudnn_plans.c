@@ -257,6 +257,38 @@ static void channels_that_need_padding_fall_off_tensor_cores(void **state)
     assert_true(atoll(r.field[WORKSPACE]) < 1 << 20);
 }
 
+/* The executor's host code over the fake runtime; only running a plan is left out. */
+static void the_executor_runs_dry(void **state)
+{
+    static const char *const want[] = {
+        "train: 0, 26 plans run, 1 times ready, from 0\n",
+        "again: 0, 26 plans run, 1 times ready, from 0\n",
+        "evaluate: 0, 9 plans run, 0 times ready",
+        "fewer: 0, 26 plans run, 1 times ready, from 0\n", /* than the executor was made for */
+        "stopped: -11, 26 plans run, 1 times ready",       /* by ready(), with its status */
+        "failed: -8, 3 plans run, 0 times ready, from 61162: conv2 forward: run the plan: "
+        "CUDNN_STATUS_EXECUTION_FAILED",
+        "too many: -1, 0 plans run",
+        "15 lines, fallback 0, memory 1\n" /* one, and one per convolution and direction */
+    };
+    static char text[8192];
+    FILE *f;
+
+    (void)state;
+    needs_cudnn();
+    if (access(test_format("%s/exec_dry", folder), X_OK) != 0) skip(); /* not under sanitizers */
+    f = popen(test_format("LD_LIBRARY_PATH='%s/nogpu'${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "
+                          "'%s/exec_dry' tests/data/cudnn/sm_90.json tinynet 32 4 bf16 2>&1",
+                          folder, folder),
+              "r");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    assert_int_equal(pclose(f), 0);
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        if (!strstr(text, want[i])) fail_msg("no \"%s\" in \"%s\"", want[i], text);
+    }
+}
+
 static int rows_with(const char *command, const char *note)
 {
     FILE *f = popen(command, "r");
@@ -325,6 +357,7 @@ int main(void)
         cmocka_unit_test(what_cudnn_cannot_do_is_refused_by_name),
         cmocka_unit_test(building_can_be_canceled),
         cmocka_unit_test(channels_that_need_padding_fall_off_tensor_cores),
+        cmocka_unit_test(the_executor_runs_dry),
         cmocka_unit_test(the_cache_is_used_and_never_trusted),
     };
 
