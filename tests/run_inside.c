@@ -31,16 +31,30 @@ void test_inside_open(test_inside *x, const char *words)
     x->why.s[0] = '\0';
 }
 
-int test_inside_prepare(test_inside *x)
+int test_inside_devices(test_inside *x)
 {
     dpt_run *r = &x->run;
     int rc;
 
-    if ((rc = dpt_run_resume(r, &x->why)) || (rc = dpt_run_devices(r, &x->why)) ||
-        (rc = dpt_run_find(r, &x->why)))
-        return rc;
+    if ((rc = dpt_run_resume(r, &x->why)) || (rc = dpt_run_devices(r, &x->why))) return rc;
+    return dpt_run_check_kind(r, &x->why);
+}
+
+int test_inside_data(test_inside *x)
+{
+    dpt_run *r = &x->run;
+    int rc;
+
+    if ((rc = dpt_run_find(r, &x->why))) return rc;
     if (r->split_auto && (rc = dpt_run_split_auto(r, &x->why))) return rc;
     return dpt_run_data(r, &x->why);
+}
+
+int test_inside_prepare(test_inside *x)
+{
+    const int rc = test_inside_devices(x);
+
+    return rc ? rc : test_inside_data(x);
 }
 
 int test_inside_model(test_inside *x)

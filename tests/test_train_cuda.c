@@ -24,7 +24,7 @@ static int set_up(void **state)
     strcpy(strrchr(path, '/'), "/libdptrain_cuda.so");
     if (access(path, R_OK)) skip();
     if (test_fake_cuda()) setenv("FAKE_CUDA_DEVICES", "4", 1);
-    test_work();
+    setenv("XDG_CACHE_HOME", test_format("%s/cache", test_work()), 1);
     return 0;
 }
 
@@ -95,6 +95,31 @@ static void gpus_make_the_steps_of_the_cpu(void **state)
     }
 }
 
+static void options_of_the_cpu_are_refused(void **state)
+{
+    dpl_text why;
+
+    (void)state;
+    assert_int_equal(train("--devices cuda --backend ref -o no", &why), 2);
+    assert_non_null(strstr(why.s, "--backend with --devices cuda: "));
+    assert_int_equal(train("--devices 0 --threads 2 -o no", &why), 2);
+    assert_non_null(strstr(why.s, "--threads with --devices 0: "));
+    on_the_cpu("-b 10", "cpu"); /* its backend is no hindrance to go on here */
+    must_train("--devices cpu --backend ref -b 10 --steps 3 -o moved");
+    must_train("--devices 0,1 --amp off --resume moved");
+    compare("moved", "cpu", "train.loss", 1e-5);
+}
+
+static void kernels_are_kept_in_the_users_cache(void **state)
+{
+    (void)state;
+    must_train("--devices 0 --steps 1 -o keeps");
+    assert_int_equal(access(test_format("%s/cache/dptrain", test_work()), W_OK), 0);
+    test_write_file(test_format("%s/file", test_work()), "x", 1);
+    setenv("XDG_CACHE_HOME", test_format("%s/file", test_work()), 1);
+    must_train("--devices 0 --steps 1 -o does_not"); /* a run goes on without */
+}
+
 /* Blends stay floats, so that they are those of the CPU. */
 static void mixed_and_erased_pictures_too(void **state)
 {
@@ -125,6 +150,29 @@ static void nothing_is_left_behind(void **state)
     if (!fake) skip();
     assert_string_equal(fake->fault(), ""); /* and nothing was used out of order */
     assert_int_equal(fake->alive(), 0);
+}
+
+static void the_first_lines_say_what_each_gpu_gets(void **state)
+{
+    const char *const words = COMMON "--amp off --steps 1 -b 12 --devices 0-2 -v -o lines data";
+    size_t len;
+    char *text = NULL;
+    test_inside x;
+
+    (void)state;
+    test_inside_open(&x, words);
+    x.report.quiet = 0;
+    x.report.err = x.report.out = open_memstream(&text, &len);
+    if (test_inside_prepare(&x) || test_inside_model(&x)) fail_msg("%s", x.why.s);
+    dpt_run_first_lines(&x.run);
+    fclose(x.report.err);
+    x.report.err = x.report.out = stderr;
+    if (!strstr(text, "3 GPUs (cuda:0, cuda:1, cuda:2), batch 12 per step: each GPU gets 4 of the "
+                      "global batch\n") ||
+        !strstr(text, "backend cuda (3 GPUs, fp32, "))
+        fail_msg("it said: %s", text);
+    free(text);
+    test_inside_close(&x);
 }
 
 static void speeds_are_measured_on_gpus(void **state)
@@ -237,8 +285,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(gpus_make_the_steps_of_the_cpu, set_up),
+        cmocka_unit_test_setup(options_of_the_cpu_are_refused, set_up),
+        cmocka_unit_test_setup(kernels_are_kept_in_the_users_cache, set_up),
         cmocka_unit_test_setup(mixed_and_erased_pictures_too, set_up),
         cmocka_unit_test_setup(a_run_goes_on_where_it_was_saved, set_up),
+        cmocka_unit_test_setup(the_first_lines_say_what_each_gpu_gets, set_up),
         cmocka_unit_test_setup(speeds_are_measured_on_gpus, set_up),
         cmocka_unit_test_setup(two_processes_train_as_one, set_up),
         cmocka_unit_test_setup(two_processes_go_on_together, set_up),

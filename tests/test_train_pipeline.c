@@ -145,8 +145,9 @@ static int train(const char *words, dpl_text *why)
     test_inside_open(&x, test_format("-a tinynet --size 16 --backend ref --lr 0.01 --devices cpu "
                                      "-j 1 %s data",
                                      words));
+    if (test_inside_devices(&x)) fail_msg("%s", x.why.s);
     x.run.world = plan.world;
-    if (test_inside_prepare(&x)) fail_msg("%s", x.why.s);
+    if (test_inside_data(&x)) fail_msg("%s", x.why.s);
     x.run.world = 1; /* of the CPU's team, which the late one stands before */
     if (test_inside_model(&x)) fail_msg("%s", x.why.s);
     make_late(&x.run);

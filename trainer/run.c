@@ -136,8 +136,7 @@ static void say_loaded(const dpt_run *r)
         dpt_report_note(r->report, "=> loaded checkpoint '%s'", r->opt->resume);
 }
 
-/* Options that only one kind of device has. A resumed run brings those of its first devices along. */
-static int check_kind(const dpt_run *r, dpl_text *why)
+int dpt_run_check_kind(const dpt_run *r, dpl_text *why)
 {
     static const char *const amp[] = { "auto", "off", "bf16", "fp16" };
     const char *const only_cpu = dpt_cli_given(r->cli, "backend")   ? "backend"
@@ -169,7 +168,7 @@ static int prepare(dpt_run *r, dpl_text *why)
     int rc;
 
     if ((rc = dpt_run_processes(r, why)) || (rc = dpt_run_resume(r, why)) ||
-        (rc = dpt_run_devices(r, why)) || (rc = check_kind(r, why)) ||
+        (rc = dpt_run_devices(r, why)) || (rc = dpt_run_check_kind(r, why)) ||
         (rc = dpt_run_folder_check(r, why)) || (rc = dpt_run_find(r, why)) ||
         (r->split_auto && (rc = dpt_run_split_auto(r, why))) || (rc = dpt_run_data(r, why)))
         return rc;

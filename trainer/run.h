@@ -91,6 +91,9 @@ int dpt_run_workers(const dpt_run *r);
 int dpt_run_devices(dpt_run *r, dpl_text *why);
 /** The part of it that is about --split. */
 int dpt_run_split(dpt_run *r, dpl_text *why);
+/** Refuse options that this kind of device does not have. What a resumed run brings along from others
+ *  counts only where it decides what is computed. */
+int dpt_run_check_kind(const dpt_run *r, dpl_text *why);
 /** Sizes of the parts, by the weights. */
 int dpt_run_parts(dpt_run *r, dpl_text *why);
 /** 1 = pictures come as uint8 NHWC, which GPUs normalise: a quarter of the floats. 0 = as finished

@@ -117,14 +117,15 @@ static void line_missing(const dpt_run *r)
 static void line_model(const dpt_run *r)
 {
     const dpt_graph *g = r->graph;
-    static const char *const amp[] = { "auto", "off", "bf16", "fp16" };
+    const char *by = dpl_cpu_name(dpl_cpu_flags());
     char a[32];
+    int fallback;
 
+    if (r->cuda) by = dpt_team_describe(r->team, 0, &fallback); /* how many, in which numbers */
     dpt_report_note(r->report,
-                    "model: %s parameters, input 3 x %d x %d, %d classes, backend %s (%s%s)",
+                    "model: %s parameters, input 3 x %d x %d, %d classes, backend %s (%s)",
                     dpt_format_count(a, g->param_floats), r->opt->size, r->opt->size, g->classes,
-                    dpt_run_backend_name(r), r->cuda ? "amp " : "",
-                    r->cuda ? amp[r->opt->amp] : dpl_cpu_name(dpl_cpu_flags()));
+                    dpt_run_backend_name(r), by ? by : "?");
     if (r->cuda && !dpt_run_bytes(r))
         dpt_report_detail(r->report, "pictures reach the GPUs as floats, not bytes: --mixup and "
                                      "--random-erase change normalised pixels");

@@ -56,6 +56,7 @@ void dpt_run_result(const dpt_run *r, int code, FILE *out)
     dpl_json_int(&j, "exit", code);
     dpl_json_string(&j, "devices", r->device_text);
     dpl_json_bool(&j, "simulated", r->sim);
+    dpl_json_int(&j, "processes", r->world);
     dpl_json_int(&j, "batch", r->opt->load.batch);
     dpl_json_int(&j, "epochs", r->progress.epoch);
     dpl_json_int(&j, "steps", r->progress.step);
