@@ -3,7 +3,8 @@
  * files as C++ and comes in by -include. Kernels are static functions, named where they are launched
  * (a template as (name<type>)); use threadIdx, blockIdx, blockDim, gridDim, __shared__,
  * __syncthreads() and what tests/fake/cuda/cuda_shim_device.hpp has; no inline PTX, no launches of their
- * own. */
+ * own. __shared__ is declared in functions that are no templates: in those, g++ ignores where the shim
+ * wants it to lie, and a block would find there what another one left. */
 #ifndef DPT_TRAINER_CUDA_GPU_LAUNCH_H
 #define DPT_TRAINER_CUDA_GPU_LAUNCH_H
 

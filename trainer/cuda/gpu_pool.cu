@@ -6,12 +6,20 @@
 
 enum { LANES = 32, WALKERS = 8 }; /* a block: columns side by side, rows one below the other */
 
+/* Outside of templates: gpu_launch.h. */
+static __device__ float *shared_of_block(void)
+{
+    __shared__ float shared[LANES * WALKERS];
+
+    return shared;
+}
+
 /* Block (g, p) sums the columns from LANES * g on over part p of the rows. */
 template <class T>
 static __global__ void __launch_bounds__(LANES *WALKERS, 4)
     column_parts_kernel(const T *x, size_t rows, int stride, int columns, float *parts)
 {
-    __shared__ float shared[LANES * WALKERS];
+    float *const shared = shared_of_block();
     const unsigned lane = threadIdx.x % LANES, walker = threadIdx.x / LANES;
     const size_t column = (size_t)blockIdx.x * LANES + lane;
     const size_t from = rows * blockIdx.y / DPT_GPU_COLUMN_PARTS;
