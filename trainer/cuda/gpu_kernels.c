@@ -2,6 +2,8 @@
 /* The kernels for who opens the plug-in; see gpu_kernels.h. */
 #include "trainer/cuda/gpu_kernels.h"
 
+#include "trainer/cuda/gpu_pool.h"
+
 const dpt_gpu_kernels dpt_gpu_kernels_table = {
     .input = dpt_gpu_input_run,
     .mix = dpt_gpu_mix_run,
@@ -16,4 +18,6 @@ const dpt_gpu_kernels dpt_gpu_kernels_table = {
     .ema = dpt_gpu_ema,
     .running = dpt_gpu_running_run,
     .scale = dpt_gpu_scale,
+    .columns = dpt_gpu_columns_run,
+    .batch_stats = dpt_gpu_batch_stats_run,
 };

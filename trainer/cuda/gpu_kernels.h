@@ -156,6 +156,9 @@ int dpt_gpu_running_run(const dpt_gpu_running *r, void *stream);
 /** v *= (float)factor */
 int dpt_gpu_scale(float *v, size_t n, double factor, void *stream);
 
+struct dpt_gpu_columns;
+struct dpt_gpu_batch_stats;
+
 /* The same functions, for who opens the plug-in. */
 typedef struct dpt_gpu_kernels {
     int (*input)(const dpt_gpu_input *in, void *stream);
@@ -176,6 +179,8 @@ typedef struct dpt_gpu_kernels {
     int (*ema)(float *average, const float *v, size_t n, double decay, void *stream);
     int (*running)(const dpt_gpu_running *r, void *stream);
     int (*scale)(float *v, size_t n, double factor, void *stream);
+    int (*columns)(const struct dpt_gpu_columns *c, void *stream); /* these: gpu_pool.h */
+    int (*batch_stats)(const struct dpt_gpu_batch_stats *b, void *stream);
 } dpt_gpu_kernels;
 
 extern const dpt_gpu_kernels dpt_gpu_kernels_table;
