@@ -154,3 +154,11 @@ DRY := cudnnCreate cudnnDestroy cudnnSetStream cudnnBackendExecute dpt_cu_device
 $B/tests/exec_dry: $B/tests/plans/exec_dry.o $(filter $B/trainer/cuda/backend_cudnn%,$(GPU_OBJ)) $(SHIMMED) $(ARCHIVES) $B/tests/libfakecudart.so
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALLFLAGS) -T tests/fake/cuda/cuda_shim.ld $(addprefix -Wl$(comma)--wrap=,$(DRY)) -Wl,-rpath,$(CUDA_HOME)/lib64 $(FAKED) $(CUDNN_LIBS)
+
+# --- for tools/gpu_check.sh: what it measures on a card, and the same over the fake runtime ---
+$B/tests/bench/bench_overlap.o: EXTRA := $(CUDA_INC)
+$B/gpu/bench_overlap: $B/tests/bench/bench_overlap.o $(LIB)/libdpload.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALLFLAGS) -o $@ $^ $(CUDA_LIBS) $(LIBS_LOADER) $(LDFLAGS)
+$B/tests/bench_overlap: $B/tests/bench/bench_overlap.o $(LIB)/libdpload.a $B/tests/libfakecudart.so
+	$(Q)$(CC) $(ALLFLAGS) -Wl,-rpath,'$$ORIGIN' -o $@ $^ $(LIBS_LOADER) $(LDFLAGS)
