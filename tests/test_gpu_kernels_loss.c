@@ -274,6 +274,30 @@ static void many_samples_are_summed(void **state)
     free(sums);
 }
 
+/* In whatever order blocks and threads run: the fake takes that from FAKE_CUDA_ORDER. */
+static void every_run_has_the_same_bits(void **state)
+{
+    double *first, *again;
+    float *values;
+    batch b;
+
+    (void)state;
+    gpu_kernels();
+    values = gpu_normals(N * 300, 4, 9);
+    batch_make(&b, DPT_GPU_FP32, 300, 0, 1, values);
+    first = run(&b, 1);
+    for (int order = 1; order < 4; order++) {
+        setenv("FAKE_CUDA_ORDER", test_format("%d", order), 1);
+        again = run(&b, 1);
+        unsetenv("FAKE_CUDA_ORDER");
+        assert_memory_equal(again, first, DPT_GPU_SUMS * sizeof *first);
+        free(again);
+    }
+    free(first);
+    free(values);
+    batch_free(&b);
+}
+
 /* The host checks labels; one that slips through must not read elsewhere, and must show. */
 static void labels_out_of_range_give_nan(void **state)
 {
@@ -350,6 +374,7 @@ int main(void)
         cmocka_unit_test_teardown(the_loss_scale_multiplies_gradients_only, gpu_free_all),
         cmocka_unit_test_teardown(soft_labels_match_torch, gpu_free_all),
         cmocka_unit_test_teardown(many_samples_are_summed, gpu_free_all),
+        cmocka_unit_test_teardown(every_run_has_the_same_bits, gpu_free_all),
         cmocka_unit_test_teardown(labels_out_of_range_give_nan, gpu_free_all),
         cmocka_unit_test_teardown(wrong_arguments_queue_nothing, gpu_free_all),
     };
