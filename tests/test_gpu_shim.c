@@ -86,18 +86,23 @@ static void threads_of_a_block_meet_at_barriers(void **state)
     (void)state;
     test_gpu_open(&g);
     for (size_t k = 0; k < ORDERS; k++) {
-        int v[N], *p;
+        int v[N], *p, w[64], *r;
         double d[N], *q;
 
         setenv("FAKE_CUDA_ORDER", orders[k], 1);
         for (int i = 0; i < N; i++) d[i] = v[i] = i;
+        for (int i = 0; i < 64; i++) w[i] = i;
+        r = test_gpu_put(&g, w, sizeof w);
         p = test_gpu_put(&g, v, sizeof v);
         q = test_gpu_put(&g, d, sizeof d);
         assert_int_equal(g.k->reverse(p, BLOCKS, BLOCK, 1, g.stream), 0);
         assert_int_equal(g.k->reverse_dynamic(q, BLOCKS, BLOCK, BLOCK * sizeof(double), g.stream),
                          0);
+        assert_int_equal(g.k->swap_twice(r, 1, g.stream), 0);
         test_gpu_take(&g, v, p, sizeof v);
         test_gpu_take(&g, d, q, sizeof d);
+        test_gpu_take(&g, w, r, sizeof w);
+        for (int i = 0; i < 64; i++) assert_int_equal(w[i], i + 100);
         for (int i = 0; i < N; i++) {
             const int want = i / BLOCK * BLOCK + BLOCK - 1 - i % BLOCK;
 

@@ -34,6 +34,17 @@ static void no_barrier(test_gpu *g, int *p, int bug)
     assert_int_equal(g->k->reverse(p, 1, 96, !bug, g->stream), 0);
 }
 
+/* Who is early writes what who is late has not read yet. */
+static void one_barrier_too_few(test_gpu *g, int *p, int bug)
+{
+    assert_int_equal(g->k->swap_twice(p, !bug, g->stream), 0);
+}
+
+static void one_warp_barrier_too_few(test_gpu *g, int *p, int bug)
+{
+    assert_int_equal(g->k->warp_order(p, bug ? 2 : 1, g->stream), 0);
+}
+
 static void no_warp_barrier(test_gpu *g, int *p, int bug)
 {
     assert_int_equal(g->k->warp_order(p, !bug, g->stream), 0);
@@ -93,6 +104,8 @@ static const struct {
     const char *first, *second; /* in what is said */
 } plants_list[] = {
     { "no_barrier", no_barrier, "thread", "data race", "plants.cu:" },
+    { "one_barrier_too_few", one_barrier_too_few, "thread", "data race", "plants.cu:" },
+    { "one_warp_barrier_too_few", one_warp_barrier_too_few, "thread", "data race", "plants.cu:" },
     { "no_warp_barrier", no_warp_barrier, "thread", "data race", "plants.cu:" },
     { "no_atomic", no_atomic, "thread", "data race", "plants.cu:" },
     { "no_wait", no_wait, "thread", "data race", "plants.cu:" },
@@ -127,7 +140,7 @@ static int child(size_t plant, int bug, const char *order, char **said)
     const char *const file = test_format("%s/said", test_tempdir());
     char which[8], bugs[2] = { (char)('0' + bug) }, environment[64];
     char *argv[] = { (char *)"test", (char *)"planted", which, bugs, NULL };
-    char *envp[] = { environment, (char *)"TSAN_OPTIONS=exitcode=66",
+    char *envp[] = { environment, (char *)"TSAN_OPTIONS=exitcode=66:atexit_sleep_ms=50",
                      (char *)"ASAN_OPTIONS=exitcode=66", NULL };
     posix_spawn_file_actions_t actions;
     size_t len;

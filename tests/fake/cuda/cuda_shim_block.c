@@ -14,7 +14,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096, SHARED_MAX = 48 << 10 };
+/* Under ThreadSanitizer lanes change from block to block, or a thread of one block and that of the next
+ * would be one thread to it, and what one thread does is never a race. Few more than the block has,
+ * because its time for each barrier grows with the lanes that there are. */
+enum { PAGE = 4096, SHARED_MAX = 48 << 10, SPARE = 64, STEP = 33 };
 
 /* From ThreadSanitizer's run time, where there is one. */
 void AnnotateIgnoreSyncBegin(const char *file, int line) __attribute__((weak));
@@ -36,10 +39,10 @@ shim_place shim_here;
 /* One kernel at a time: guards everything below, and shared memory. Hidden from ThreadSanitizer. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static shim_job *job;
-static shim_lane_state lanes[SHIM_THREADS];
-static unsigned first, threads; /* the block's are lanes[(first + i) % SHIM_THREADS] */
-static unsigned running;        /* i */
-static unsigned phase;          /* barriers that the block has passed */
+static shim_lane_state lanes[SHIM_THREADS + SPARE];
+static unsigned first, pool, threads; /* the block's are lanes[(first + i) % pool] */
+static unsigned running;              /* i */
+static unsigned phase;                /* barriers that the block has passed */
 static block_edges *edges;
 static char dynamic[SHARED_MAX] __attribute__((aligned(PAGE)));
 
@@ -60,7 +63,7 @@ void shim_die(const char *format, ...)
 
 shim_lane_state *shim_lane_of(unsigned thread)
 {
-    return &lanes[(first + thread) % SHIM_THREADS];
+    return &lanes[(first + thread) % pool];
 }
 
 unsigned shim_running(void)
@@ -206,8 +209,6 @@ static void run_block(uint64_t seed, uint64_t turn)
     }
 }
 
-/* Under ThreadSanitizer the lanes change from block to block: to it a lane is one thread, and what one
- * thread does is never a race. */
 static void run_blocks(const shim_launch *l)
 {
     const char *text = getenv("FAKE_CUDA_ORDER");
@@ -215,6 +216,8 @@ static void run_blocks(const shim_launch *l)
     const uint64_t blocks = (uint64_t)l->grid.x * l->grid.y * l->grid.z;
 
     threads = l->block.x * l->block.y * l->block.z;
+    pool = threads + SPARE;
+    first %= pool;
     shim_here.block_dim = l->block;
     shim_here.grid_dim = l->grid;
     for (uint64_t i = 0; i < blocks; i++) {
@@ -224,7 +227,7 @@ static void run_blocks(const shim_launch *l)
         if (!(edges = malloc(sizeof *edges))) fake_die("no memory for a block");
         fake_release(&edges->start);
         run_block(seed, i);
-        if (shim_fibre_traced()) first = (first + threads + 1) % SHIM_THREADS;
+        if (shim_fibre_traced()) first = (first + STEP) % pool;
         free(edges);
     }
 }

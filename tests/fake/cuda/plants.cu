@@ -26,6 +26,20 @@ static __global__ void reverse(int *values, int barrier)
     mine[threadIdx.x] = part[blockDim.x - 1 - threadIdx.x];
 }
 
+/* Values go to the neighbour and back. */
+static __global__ void swap_twice(int *values, int between)
+{
+    __shared__ int part[WARP * 2];
+
+    part[threadIdx.x] = values[threadIdx.x];
+    __syncthreads();
+    const int v = part[threadIdx.x ^ 1];
+    if (between) __syncthreads();
+    part[threadIdx.x] = v + 100;
+    __syncthreads();
+    values[threadIdx.x] = part[threadIdx.x ^ 1];
+}
+
 static __global__ void reverse_dynamic(double *values)
 {
     DPT_SHARED_DYNAMIC(double, part);
@@ -110,7 +124,7 @@ static __global__ void warp_order(int *out, int barrier)
         part[threadIdx.x] = (int)threadIdx.x + i;
         if (barrier) __syncwarp();
         out[WARP * i + threadIdx.x] = part[threadIdx.x ^ 1];
-        if (barrier) __syncwarp();
+        if (barrier == 1) __syncwarp();
     }
 }
 
@@ -179,6 +193,11 @@ static int run_place(int *out, const unsigned g[3], const unsigned b[3], size_t 
 static int run_reverse(int *values, int blocks, int block, int barrier, void *stream)
 {
     return DPT_LAUNCH(reverse, blocks, block, 0, stream, values, barrier);
+}
+
+static int run_swap_twice(int *values, int between, void *stream)
+{
+    return DPT_LAUNCH(swap_twice, 1, WARP * 2, 0, stream, values, between);
 }
 
 static int run_reverse_dynamic(double *values, int blocks, int block, size_t shared, void *stream)
@@ -306,6 +325,7 @@ const plants *plants_table(void)
         download,
         run_place,
         run_reverse,
+        run_swap_twice,
         run_reverse_dynamic,
         run_sum,
         run_diverge,

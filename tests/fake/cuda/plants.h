@@ -35,7 +35,9 @@ typedef struct plants {
                  void *stream);
     /* Reverse each run of `block` values through static shared memory. barrier: 0 = planted bug */
     int (*reverse)(int *values, int blocks, int block, int barrier, void *stream);
-    /* The same through dynamic shared memory. */
+    /* values[64] += 100, by way of the neighbour; between: 0 = one barrier is missing */
+    int (*swap_twice)(int *values, int between, void *stream);
+    /* As reverse, through dynamic shared memory. */
     int (*reverse_dynamic)(double *values, int blocks, int block, size_t shared, void *stream);
     /* out[block] = sum of the block's values: warps by shuffles, then over warps. */
     int (*sum)(float *out, const float *in, size_t n, int blocks, void *stream);
@@ -47,7 +49,7 @@ typedef struct plants {
     int (*copy_shared)(int *out, int at, void *stream);
     /* out[32 * k + lane], k = 0..6: seven operations of one warp; lanes not in mask leave */
     int (*warp)(unsigned *out, unsigned mask, void *stream);
-    /* out[32 * k + lane] = k + the neighbour's lane, k = 0..2; barrier: 0 = no __syncwarp() */
+    /* out[32 * k + lane] = k + the neighbour's lane, k = 0..2; barrier: 0 = no __syncwarp(), 2 = one too few */
     int (*warp_order)(int *out, int barrier, void *stream);
     /* out[0] += 1, out[1] = max of i, out[2] |= 1 << i % 32, by n threads in blocks of 64; atomic:
        0 = only the first, as a program without atomics would */
