@@ -24,12 +24,14 @@ void test_comm_find(void)
     dpl_device *d;
     dpl_text why;
 
-    setenv("FAKE_CUDA_DEVICES", "4", 1);
-    unsetenv("FAKE_CUDA_DRIVER");
-    unsetenv("CUDA_VISIBLE_DEVICES");
-    unsetenv("NCCL_COMM_ID");
     test_comm.cuda = test_fake_cuda();
     test_comm.nccl = test_comm.cuda ? test_fake_nccl() : NULL;
+    if (test_comm.cuda) { /* on a card the user's choice holds */
+        setenv("FAKE_CUDA_DEVICES", "4", 1);
+        unsetenv("FAKE_CUDA_DRIVER");
+        unsetenv("CUDA_VISIBLE_DEVICES");
+        unsetenv("NCCL_COMM_ID");
+    }
     if (dpt_plugin_cuda(&plugin, &why)) return;
     while (test_comm.gpus < TEST_RANKS_MAX &&
            !dpl_device_open(&d, test_format("cuda:%d", test_comm.gpus), &why)) {
