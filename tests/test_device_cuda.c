@@ -20,7 +20,9 @@ static int set_up(void **state)
     (void)state;
     setenv("FAKE_CUDA_DEVICES", "4", 1);
     unsetenv("FAKE_CUDA_DRIVER");
-    if (fake) fake->reset();
+    if (!fake) return 0;
+    unsetenv("CUDA_VISIBLE_DEVICES"); /* on a card the user's choice holds */
+    fake->reset();
     return 0;
 }
 
@@ -338,6 +340,7 @@ int main(int argc, char **argv)
     if (argc == 2 && !strcmp(argv[1], "alone")) return run_alone();
     if (test_device_plant_main(argc, argv, &status)) return status;
     fake = test_fake_cuda();
+    set_up(NULL);
     if (!opens(specs.two)) specs.two = specs.one;
     if (opens(specs.one) && (status = cmocka_run_group_tests(shared, NULL, NULL))) return status;
     return cmocka_run_group_tests(tests, NULL, NULL);

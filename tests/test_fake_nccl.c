@@ -55,6 +55,8 @@ static void find_all(void)
 
     setenv("FAKE_CUDA_DEVICES", "2", 1);
     if (!(fake = test_fake_nccl())) return;
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    unsetenv("NCCL_COMM_ID");
     assert_non_null(realpath("/proc/self/exe", path));
     strcpy(strrchr(path, '/') + 1, "libnccl.so.2");
     assert_non_null(handle = dlopen(path, RTLD_NOW));
