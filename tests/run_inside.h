@@ -18,12 +18,11 @@ typedef struct test_inside {
 /** The command line "dptrain -qq WORDS", and which process that is; fails the test when they make no
  *  sense. One thread at a time. */
 void test_inside_open(test_inside *x, const char *words);
-/** --resume and the devices; the loaders; both. These and what follows may run in a thread of their
- *  own. @return a dpt_exit; x->why */
+/** --resume and the devices; the loaders; both. One thread at a time. @return a dpt_exit; x->why */
 int test_inside_devices(test_inside *x);
 int test_inside_data(test_inside *x);
 int test_inside_prepare(test_inside *x);
-/** Model, team, run folder. */
+/** Model, team, run folder. This and what follows may run in a thread of its own. */
 int test_inside_model(test_inside *x);
 void test_inside_close(test_inside *x);
 
