@@ -14,12 +14,11 @@
 enum { MAX = 4096 };
 
 /* The dptrain beside this test finds the plug-ins beside itself. */
-static int set_up(void **state)
+static void need_program(void)
 {
     static char path[4200];
     const ssize_t n = readlink("/proc/self/exe", path, 4096);
 
-    (void)state;
     assert_true(n > 0);
     path[n] = '\0';
     *strrchr(path, '/') = '\0';
@@ -28,7 +27,6 @@ static int set_up(void **state)
     setenv("FAKE_CUDA_DEVICES", "2", 1);
     unsetenv("FAKE_CUDA_DRIVER");
     test_work();
-    return 0;
 }
 
 static void must_train(const char *words)
@@ -62,6 +60,7 @@ static void same_numbers(const char *key, const char *got_folder, const char *wa
 static void two_gpus_train_like_the_cpu(void **state)
 {
     (void)state;
+    need_program();
     must_train("--epochs 2 --devices cpu --backend ref -o cpu");
     must_train("--epochs 2 --devices cuda:0,cuda:1 --amp off -o gpus");
     same_numbers("train.loss", "gpus", "cpu", 1e-5);
@@ -79,6 +78,7 @@ static void sigterm_saves_and_the_run_goes_on(void **state)
     test_run r;
 
     (void)state;
+    need_program();
     test_dptrain_signal(&r, SIGTERM, "term/log.jsonl", 5,
                         COMMON " --epochs 5000 --devices cuda:0,cuda:1 -o term data");
     if (r.code != 75) fail_msg("exit %d: %s", r.code, r.err);
@@ -107,6 +107,7 @@ static void fails_with_4(const char *devices, const char *text)
 static void gpus_that_are_not_there_are_exit_4(void **state)
 {
     (void)state;
+    need_program();
     fails_with_4("cuda:0,cuda:5", "visible: 0-1");
     setenv("FAKE_CUDA_DEVICES", "0", 1);
     fails_with_4("cuda:0", "no NVIDIA GPU is visible");
@@ -123,6 +124,7 @@ static void without_a_driver_the_cpu_trains(void **state)
     test_run r;
 
     (void)state;
+    need_program();
     setenv("FAKE_CUDA_DRIVER", "none", 1);
     test_dptrain(&r, COMMON " --epochs 1 -o auto data");
     if (r.code) fail_msg("exit %d: %s", r.code, r.err);
@@ -137,6 +139,7 @@ static void a_profiler_sees_steps_beside_the_stages_of_the_loader(void **state)
     size_t len;
 
     (void)state;
+    need_program();
     setenv("NVTX_INJECTION64_PATH", test_format("%s/libfakecudart.so", getenv("BIN")), 1);
     setenv("FAKE_NVTX_LOG", test_format("%s/ranges", test_work()), 1);
     must_train("--epochs 1 --devices 0,1 -o profiled");
@@ -153,11 +156,11 @@ static void a_profiler_sees_steps_beside_the_stages_of_the_loader(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(two_gpus_train_like_the_cpu, set_up),
-        cmocka_unit_test_setup(sigterm_saves_and_the_run_goes_on, set_up),
-        cmocka_unit_test_setup(gpus_that_are_not_there_are_exit_4, set_up),
-        cmocka_unit_test_setup(without_a_driver_the_cpu_trains, set_up),
-        cmocka_unit_test_setup(a_profiler_sees_steps_beside_the_stages_of_the_loader, set_up),
+        cmocka_unit_test(two_gpus_train_like_the_cpu),
+        cmocka_unit_test(sigterm_saves_and_the_run_goes_on),
+        cmocka_unit_test(gpus_that_are_not_there_are_exit_4),
+        cmocka_unit_test(without_a_driver_the_cpu_trains),
+        cmocka_unit_test(a_profiler_sees_steps_beside_the_stages_of_the_loader),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
