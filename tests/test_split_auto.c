@@ -40,7 +40,7 @@ static void it_says_what_it_found(void **state)
 {
     const char *at;
     char again[200];
-    int a, b, n, part_a, part_b, end = 0;
+    int a = 0, b = 0, n = 0, part_a = 0, part_b = 0, end = 0;
     test_run r, same;
 
     (void)state;
