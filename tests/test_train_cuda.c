@@ -13,19 +13,17 @@
 enum { MAX = 64 };
 #define COMMON "-a tinynet --size 16 --lr 0.01 --epochs 2 -j 2 "
 
-static int set_up(void **state)
+static void need_gpus(void)
 {
     char path[4200];
     const ssize_t n = readlink("/proc/self/exe", path, 4096);
 
-    (void)state;
     assert_true(n > 0);
     path[n] = '\0';
     strcpy(strrchr(path, '/'), "/libdptrain_cuda.so");
     if (access(path, R_OK)) skip();
     if (test_fake_cuda()) setenv("FAKE_CUDA_DEVICES", "4", 1);
     setenv("XDG_CACHE_HOME", test_format("%s/cache", test_work()), 1);
-    return 0;
 }
 
 /* A whole run. @return its exit code; *why */
@@ -80,6 +78,7 @@ static void gpus_make_the_steps_of_the_cpu(void **state)
     static const char *const devices[] = { "cuda:1", "0,1", "0-2 --split 5,3,2" };
 
     (void)state;
+    need_gpus();
     on_the_cpu("-b 10", "cpu");
     for (int i = 0; i < 3; i++) {
         char args[256], folder[16];
@@ -100,6 +99,7 @@ static void options_of_the_cpu_are_refused(void **state)
     dpl_text why;
 
     (void)state;
+    need_gpus();
     assert_int_equal(train("--devices cuda --backend ref -o no", &why), 2);
     assert_non_null(strstr(why.s, "--backend with --devices cuda: "));
     assert_int_equal(train("--devices 0 --threads 2 -o no", &why), 2);
@@ -113,6 +113,7 @@ static void options_of_the_cpu_are_refused(void **state)
 static void kernels_are_kept_in_the_users_cache(void **state)
 {
     (void)state;
+    need_gpus();
     must_train("--devices 0 --steps 1 -o keeps");
     assert_int_equal(access(test_format("%s/cache/dptrain", test_work()), W_OK), 0);
     test_write_file(test_format("%s/file", test_work()), "x", 1);
@@ -125,6 +126,7 @@ static void mixed_and_erased_pictures_too(void **state)
 {
 #define MIX "-b 10 --mixup 0.4 --cutmix 1 --random-erase 0.5"
     (void)state;
+    need_gpus();
     on_the_cpu(MIX, "cpu_mix");
     must_train("--devices 0,1 --amp off " MIX " -o gpus_mix");
     compare("gpus_mix", "cpu_mix", "train.loss", 1e-5);
@@ -135,6 +137,7 @@ static void mixed_and_erased_pictures_too(void **state)
 static void a_run_goes_on_where_it_was_saved(void **state)
 {
     (void)state;
+    need_gpus();
     on_the_cpu("-b 10", "cpu");
     must_train("--devices 0,1 --amp off -b 10 --steps 3 -o parts");
     must_train("--devices 0,1 --amp off --resume parts --steps 6");
@@ -147,6 +150,7 @@ static void nothing_is_left_behind(void **state)
     const fake_cuda *fake = test_fake_cuda();
 
     (void)state;
+    need_gpus();
     if (!fake) skip();
     assert_string_equal(fake->fault(), ""); /* and nothing was used out of order */
     assert_int_equal(fake->alive(), 0);
@@ -160,6 +164,7 @@ static void the_first_lines_say_what_each_gpu_gets(void **state)
     test_inside x;
 
     (void)state;
+    need_gpus();
     test_inside_open(&x, words);
     x.report.quiet = 0;
     x.report.err = x.report.out = open_memstream(&text, &len);
@@ -178,6 +183,7 @@ static void the_first_lines_say_what_each_gpu_gets(void **state)
 static void speeds_are_measured_on_gpus(void **state)
 {
     (void)state;
+    need_gpus();
     on_the_cpu("-b 10", "cpu");
     must_train("--devices 0,1 --amp off -b 10 --split auto -o measured");
     compare("measured", "cpu", "train.loss", 1e-5);
@@ -232,6 +238,7 @@ static void two_processes_train_as_one(void **state)
     const dpt_run *r = &p[1].x.run;
 
     (void)state;
+    need_gpus();
     must_train("--devices 0,1 --amp off -b 10 -o one");
     together(p, words);
     for (int i = 0; i < 2; i++)
@@ -255,6 +262,7 @@ static void two_processes_go_on_together(void **state)
     process p[2];
 
     (void)state;
+    need_gpus();
     on_the_cpu("-b 10", "cpu");
     together(p, first);
     close_both(p);
@@ -276,6 +284,7 @@ static void processes_of_other_runs_are_refused(void **state)
     process p[2];
 
     (void)state;
+    need_gpus();
     together(p, words);
     assert_int_equal(p[1].rc, 1);
     assert_non_null(strstr(p[1].x.why.s, "check sum of classes, options and position"));
@@ -286,17 +295,17 @@ static void processes_of_other_runs_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(gpus_make_the_steps_of_the_cpu, set_up),
-        cmocka_unit_test_setup(options_of_the_cpu_are_refused, set_up),
-        cmocka_unit_test_setup(kernels_are_kept_in_the_users_cache, set_up),
-        cmocka_unit_test_setup(mixed_and_erased_pictures_too, set_up),
-        cmocka_unit_test_setup(a_run_goes_on_where_it_was_saved, set_up),
-        cmocka_unit_test_setup(the_first_lines_say_what_each_gpu_gets, set_up),
-        cmocka_unit_test_setup(speeds_are_measured_on_gpus, set_up),
-        cmocka_unit_test_setup(two_processes_train_as_one, set_up),
-        cmocka_unit_test_setup(two_processes_go_on_together, set_up),
-        cmocka_unit_test_setup(processes_of_other_runs_are_refused, set_up),
-        cmocka_unit_test_setup(nothing_is_left_behind, set_up),
+        cmocka_unit_test(gpus_make_the_steps_of_the_cpu),
+        cmocka_unit_test(options_of_the_cpu_are_refused),
+        cmocka_unit_test(kernels_are_kept_in_the_users_cache),
+        cmocka_unit_test(mixed_and_erased_pictures_too),
+        cmocka_unit_test(a_run_goes_on_where_it_was_saved),
+        cmocka_unit_test(the_first_lines_say_what_each_gpu_gets),
+        cmocka_unit_test(speeds_are_measured_on_gpus),
+        cmocka_unit_test(two_processes_train_as_one),
+        cmocka_unit_test(two_processes_go_on_together),
+        cmocka_unit_test(processes_of_other_runs_are_refused),
+        cmocka_unit_test(nothing_is_left_behind),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
