@@ -46,7 +46,7 @@ family 'jansson' '^(trainer/(safetensors_read|runlog)|tests/)'
 family 'cudnn' '^trainer/cuda/backend_cudnn'
 family 'nccl' '^(trainer/cuda/comm_nccl|tests/fake/cuda/)'
 family 'nvtx' '^(device/cuda/|trainer/cuda/|tests/fake/cuda/)'
-family 'cuda' '^(device/cuda/|trainer/cuda/|tests/fake/cuda/|tests/bench/bench_overlap)'
+family 'cuda' '^(device/cuda/|trainer/cuda/|tests/fake/cuda/|tests/plans/|tests/bench/bench_overlap)'
 
 # --- 3. every header compiles alone, as C11 and as C++17 ---
 read -ra cuda <<<"${CUDA_INC:-}" # where CUDA's headers are; empty: not here
@@ -70,6 +70,11 @@ while read -r name; do say "libdpload.a: global name without the prefix dpl_: $n
     nm --defined-only build/lib/libdpload.a 2>/dev/null | awk '$2 ~ /[TDBRV]/ && $3 !~ /^dpl_/ { print $3 }')
 while read -r name; do say "libdpload.a: mutable global: $name"; done < <(
     objdump -t build/lib/libdpload.a | awk 'NF > 3 && $(NF-2) ~ /^\.(data|bss)$/ && $NF !~ /^\./ { print $NF }')
+for plugin in build/lib/lib*_cuda.so; do # where there is CUDA
+    [ -e "$plugin" ] || continue
+    exported=$(nm -D --defined-only "$plugin" | awk '{ print $3 }' | tr '\n' ' ')
+    [[ $exported =~ ^dp[lt]_cuda_plugin\ $ ]] || say "$plugin exports more than its entry: $exported"
+done
 
 # --- 5. formatting, names, sizes, licence lines ---
 files '*.c' '*.h' '*.cu' '*.cuh' '*.hpp' | grep -v '^tests/data/' | xargs clang-format --dry-run -Werror 2>&1 | grep -E 'error' | head -n 20 | grep . && say "run make format"

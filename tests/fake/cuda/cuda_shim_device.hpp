@@ -7,6 +7,7 @@
 
 #include "tests/fake/cuda/cuda_shim_block.h"
 
+#include <math.h>
 #include <string.h>
 
 /* --- bits --- */
