@@ -92,7 +92,7 @@ uninstall: ## remove what install put there
 install uninstall:
 	$(Q)BIN=$(BIN) LIB=$(LIB) DOC=$B/doc PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)' CUDA=$(CUDA) tools/install.sh $@
 test: $(TESTS) $(PROGS) ## build and run every test of this configuration
-	$(Q)BIN=$(abspath $(BIN)) LIB=$(abspath $(LIB)) tools/run_tests.sh $(TESTS)
+	$(Q)BIN=$(abspath $(BIN)) LIB=$(abspath $(LIB)) tools/run_tests.sh $(TESTS) $(NVCC_TESTS)
 test-threads: $(THREAD_TESTS) $(PROGS) ## only the tests of what threads share (SAN=tsan)
 	$(Q)BIN=$(abspath $(BIN)) LIB=$(abspath $(LIB)) tools/run_tests.sh $(THREAD_TESTS)
 test-kernels: $(KERNEL_TESTS) ## only the tests of kernels (DPL_CPU=c or avx2)
