@@ -43,7 +43,7 @@ FAKE_OBJ := $(patsubst %.c,$B/%.o,$(wildcard tests/fake/cuda/fake_cudart*.c test
 ARCHIVES := $B/libtrainer.a $(LIB)/libdpload.a# what a plug-in needs of them comes in with it
 NVCC_TESTS := $(if $(SAN),,$(if $(NVCC),$(patsubst $B/tests/%,$B/tests/nvcc/%.nvcc,$(foreach n,gpu team_cuda,$(filter $B/tests/test_$n%,$(TESTS))))))
 GPU_FILES  := $(addprefix $B/tests/,libdpload_cuda.so libgpuplants.so $(if $(filter 1,$(NCCL_HAVE)),libdptrain_cuda.so libnccl.so.2))
-NVCC_FILES := $(addprefix $B/tests/nvcc/,$(notdir $(GPU_FILES)) libfakecudart.so)
+NVCC_FILES := $(addprefix $B/tests/nvcc/,$(notdir $(GPU_FILES)) libfakecudart.so dptrain)
 
 .PHONY: no-cuda no-training
 ifeq ($(CUDA),1)
@@ -128,7 +128,7 @@ $B/tests/nvcc/libgpuplants.so: $(PLANTS) $B/tests/nvcc/libtwins_plants.so $B/tes
 	$(NVCCED)
 $B/tests/nvcc/libdptrain_cuda.so: $(GPU_HOST) $(GPU_REF) $(KERNELS) $(ARCHIVES) $B/tests/nvcc/libtwins_dptrain.so $B/tests/nvcc/libfakecudart.so
 	$(NVCCED)
-$B/tests/nvcc/lib%: $B/tests/lib%
+$B/tests/nvcc/%: $B/tests/%
 	$(Q)mkdir -p $(@D) && ln -f $< $@
 $(NVCC_TESTS): $(NVCC_FILES)
 $B/tests/nvcc/%.nvcc: $B/tests/%
@@ -151,7 +151,7 @@ $B/tests/nogpu/libcuda.so.1: tests/scripts/make_fake_libcuda.sh
 	$(Q)$< $(CUDA_HOME)/lib64/stubs/libcuda.so >$(@D)/libcuda.c && $(CC) -std=c11 -O1 -fPIC -shared -Wl,-soname,$(@F) -o $@ $(@D)/libcuda.c
 comma := ,
 DRY := cudnnCreate cudnnDestroy cudnnSetStream cudnnBackendExecute dpt_cu_device_json
-$B/tests/exec_dry: $B/tests/plans/exec_dry.o $(filter $B/trainer/cuda/backend_cudnn%,$(GPU_OBJ)) $(SHIMMED) $(ARCHIVES) $B/tests/libfakecudart.so
+$B/tests/exec_dry: $B/tests/fake/cuda/exec_dry.o $(filter $B/trainer/cuda/backend_cudnn%,$(GPU_OBJ)) $(SHIMMED) $(ARCHIVES) $B/tests/libfakecudart.so
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALLFLAGS) -T tests/fake/cuda/cuda_shim.ld $(addprefix -Wl$(comma)--wrap=,$(DRY)) -Wl,-rpath,$(CUDA_HOME)/lib64 $(FAKED) $(CUDNN_LIBS)
 
