@@ -47,6 +47,7 @@ int test_inside_data(test_inside *x)
 
     if ((rc = dpt_run_find(r, &x->why))) return rc;
     if (r->split_auto && (rc = dpt_run_split_auto(r, &x->why))) return rc;
+    if ((rc = dpt_run_meet(r, &x->why))) return rc;
     return dpt_run_data(r, &x->why);
 }
 

@@ -82,6 +82,10 @@ int dpt_run_resume(dpt_run *r, dpl_text *why);
 /** Which of several processes this one is: what options and launcher say. From here on only process 0
  *  reports. */
 int dpt_run_processes(dpt_run *r, dpl_text *why);
+/** Tell NCCL where the processes meet, unless the user has. It reads that from the environment, which may
+ *  only be changed as long as no other thread looks something up in it, as decoders do; and behind
+ *  what --split auto measures by itself. */
+int dpt_run_meet(const dpt_run *r, dpl_text *why);
 /** A check sum of what all processes must have in common: classes, numbers of pictures, options that
  *  decide what is computed, and where the run goes on. */
 uint64_t dpt_run_digest(const dpt_run *r);

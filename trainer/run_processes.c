@@ -6,6 +6,7 @@
 #include "trainer/run.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* HOST and PORT said apart. */
@@ -68,6 +69,12 @@ int dpt_run_processes(dpt_run *r, dpl_text *why)
     if (r->world > 1) r->address = r->launcher.address;
     dpt_report_process(r->report, r->rank, r->world);
     return DPT_EXIT_DONE;
+}
+
+int dpt_run_meet(const dpt_run *r, dpl_text *why)
+{
+    if (!r->address || !setenv("NCCL_COMM_ID", r->address, 0)) return DPT_EXIT_DONE;
+    return dpl_fail(why, DPT_EXIT_FAILED, "out of memory");
 }
 
 /* FNV-1a */
