@@ -46,7 +46,7 @@ family 'jansson' '^(trainer/(safetensors_read|runlog)|tests/)'
 family 'cudnn' '^trainer/cuda/backend_cudnn'
 family 'nccl' '^(trainer/cuda/comm_nccl|tests/fake/cuda/)'
 family 'nvtx' '^(device/cuda/|trainer/cuda/|tests/fake/cuda/)'
-family 'cuda' '^(device/cuda/|trainer/cuda/|tests/fake/cuda/|tests/plans/|tests/bench/bench_overlap)'
+family 'cuda' '^(device/cuda/|trainer/cuda/|tests/fake/cuda/|tests/bench/bench_overlap)'
 
 # --- 3. every header compiles alone, as C11 and as C++17 ---
 read -ra cuda <<<"${CUDA_INC:-}" # where CUDA's headers are; empty: not here
