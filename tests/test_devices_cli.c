@@ -227,12 +227,29 @@ static void lists_that_make_no_sense(void **state)
     SAYS(LOADER, "FAKE_CUDA_DEVICES=2", "--devices cuda,cpu " TRAIN, 2, "cannot share a batch");
 }
 
+/* Kernels are built for compute capability 8.0 and later. */
+static void old_gpus_are_left_out(void **state)
+{
+    const char *both = "FAKE_CUDA_NAMES=T4/16/7.5,A100/40/8.0", *old = "FAKE_CUDA_NAMES=T4/16/7.5";
+    (void)state;
+
+    need(BOTH);
+    SAYS(BOTH, both, TRAIN, 0, "warning: cuda:0: T4 has compute capability 7.5", "it is left out",
+         "cuda:1: A100, ", "1 GPU (");
+    SAYS(BOTH, both, "--devices cuda " TRAIN, 4,
+         "--devices cuda: cuda:0: T4 has compute capability 7.5", "needs 8.0");
+    SAYS(BOTH, both, "devices", 0, "!no training",
+         "--devices auto is cuda, all that can be used\n");
+    SAYS(BOTH, old, TRAIN, 0, "devices: cpu and not the GPU: cuda:0: T4 has", "1 device (cpu");
+    SAYS(BOTH, old, "devices", 0, "no training on GPUs: cuda:0: T4 has", "--devices auto is cpu\n");
+}
+
 static void gpus_are_used_and_named(void **state)
 {
     (void)state;
     need(BOTH);
     SAYS(BOTH, "FAKE_CUDA_DEVICES=2", "devices", 0, "cuda:1 ", "!no training",
-         "--devices auto is cuda, all of these GPUs\n");
+         "--devices auto is cuda, all that can be used\n");
     SAYS(BOTH, "FAKE_CUDA_DEVICES=2", TRAIN, 0, "!devices: cpu", "2 GPUs (",
          "cuda:0: Fake GPU, 16.0 GiB, compute capability 9.0, PCI 0000:10:00.0\n", "cuda:1: ");
     SAYS(BOTH, "FAKE_CUDA_DEVICES=3 CUDA_VISIBLE_DEVICES=2,1", "--devices '1 , 0' " TRAIN, 0,
@@ -255,6 +272,7 @@ int main(void)
         cmocka_unit_test(gpus_asked_for_and_not_there),
         cmocka_unit_test(lists_that_make_no_sense),
         cmocka_unit_test(gpus_are_used_and_named),
+        cmocka_unit_test(old_gpus_are_left_out),
     };
 
     if (!realpath("/proc/self/exe", here)) return 1;

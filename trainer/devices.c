@@ -2,6 +2,7 @@
 /* Finding out what there is to train on, and saying it. */
 #include "trainer/devices.h"
 
+#include "dpload.h"
 #include "trainer/report.h"
 #include "trainer/trainer_plugin.h"
 
@@ -12,11 +13,19 @@
 void dpt_devices_find(dpt_devices *d, int all)
 {
     const dpt_trainer_plugin *plugin;
+    dpl_text plugin_why;
     const int n = dpl_gpu_list(&d->gpu, &d->no_gpu);
 
     d->gpus = n > 0 ? n : 0;
     if (n > 0) d->no_gpu.s[0] = '\0';
-    if ((n <= 0 && !all) || !dpt_plugin_cuda(&plugin, &d->no_training)) d->no_training.s[0] = '\0';
+    d->no_training.s[0] = '\0';
+    for (int i = 0; i < d->gpus; i++) {
+        if (dpt_gpu_check(&d->gpu[i], &d->no_training)) continue;
+        d->no_training.s[0] = '\0';
+        break;
+    }
+    if (n <= 0 && !all) return;
+    if (dpt_plugin_cuda(&plugin, &plugin_why)) d->no_training = plugin_why;
 }
 
 void dpt_devices_free(dpt_devices *d)
@@ -36,6 +45,14 @@ const char *dpt_gpu_text(char *buf, size_t len, const dpl_gpu_info *g)
     snprintf(buf, len, "%s%s, %s, compute capability %d.%d, PCI %s", outside, g->name,
              dpt_format_bytes(memory, (double)g->memory), g->major, g->minor, g->pci);
     return buf;
+}
+
+int dpt_gpu_check(const dpl_gpu_info *g, dpl_text *why)
+{
+    if (g->major >= DPT_GPU_OLDEST) return DPL_OK;
+    return dpl_fail(why, DPL_ENOTSUP,
+                    "cuda:%d: %s has compute capability %d.%d, and training needs %d.0 or later",
+                    g->index, g->name, g->major, g->minor, DPT_GPU_OLDEST);
 }
 
 int dpt_gpu_order_differs(const dpl_gpu_info *gpu, int gpus)

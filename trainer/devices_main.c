@@ -72,7 +72,8 @@ static void print_text(const dpt_devices *d, FILE *out)
 {
     print_cpu(out);
     print_gpus(d, out);
-    fprintf(out, "--devices auto is %s\n", has_gpu_training(d) ? "cuda, all of these GPUs" : "cpu");
+    fprintf(out, "--devices auto is %s\n",
+            has_gpu_training(d) ? "cuda, all that can be used" : "cpu");
 }
 
 /* --- JSON --- */

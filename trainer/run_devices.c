@@ -53,7 +53,18 @@ static int try_device(const char *spec, dpl_device_kind *kind, dpl_text *why)
     return err;
 }
 
-/* Leave out the GPUs that nobody named and that do not start. @return how many are left */
+/* Can this program train on it? A GPU that is not there is found out elsewhere. */
+static int check_gpu(const char *spec, dpl_text *why)
+{
+    dpl_gpu_info *gpu = NULL;
+    const int n = dpl_gpu_list(&gpu, NULL), k = atoi(spec + strlen("cuda:"));
+    const int err = k < n ? dpt_gpu_check(&gpu[k], why) : DPL_OK;
+
+    free(gpu);
+    return err;
+}
+
+/* Leave out the GPUs that nobody named and that cannot be used. @return how many are left */
 static int drop_unusable(const dpt_run *r, char **spec, int n)
 {
     dpl_device_kind kind;
@@ -62,7 +73,7 @@ static int drop_unusable(const dpt_run *r, char **spec, int n)
     for (int i = 0; i < n; i++) {
         dpl_text why;
 
-        if (try_device(spec[i], &kind, &why))
+        if (check_gpu(spec[i], &why) || try_device(spec[i], &kind, &why))
             dpt_report_warn(r->report, "%s; it is left out", why.s);
         else
             spec[kept++] = spec[i];
@@ -156,12 +167,15 @@ static void say_gpus(const dpt_run *r)
     free(n > 0 ? gpu : NULL);
 }
 
-static int check_training(const dpt_run *r, dpl_text *why)
+static int check_training(const dpt_run *r, char *const *spec, int n, dpl_text *why)
 {
     const dpt_trainer_plugin *plugin;
     int err;
 
-    if (!r->cuda || !(err = dpt_plugin_cuda(&plugin, why))) return DPT_EXIT_DONE;
+    if (!r->cuda) return DPT_EXIT_DONE;
+    err = dpt_plugin_cuda(&plugin, why);
+    for (int i = 0; i < n && !err; i++) err = check_gpu(spec[i], why);
+    if (!err) return DPT_EXIT_DONE;
     dpl_text_prefix(why, "--devices %s", r->opt->devices);
     return dpt_exit_of(err);
 }
@@ -219,7 +233,7 @@ static int list_devices(const dpt_run *r, char ***spec, int *n, dpl_text *why)
     *n = dpl_device_list_parse(spec, list, why);
     if (*n > 0 && automatic && !strcmp(list, "cuda")) {
         if ((*n = drop_unusable(r, *spec, *n))) return DPT_EXIT_DONE;
-        dpt_report_note(r->report, "devices: cpu (no GPU starts)");
+        dpt_report_note(r->report, "devices: cpu (no GPU can be used)");
         free(*spec);
         *n = dpl_device_list_parse(spec, "cpu", why);
     }
@@ -236,7 +250,7 @@ int dpt_run_devices(dpt_run *r, dpl_text *why)
     int n, rc;
 
     if ((rc = list_devices(r, &spec, &n, why)) || (rc = check_devices(r, spec, n, why)) ||
-        (rc = check_training(r, why)) || (rc = keep(r, spec, n, why)))
+        (rc = check_training(r, spec, n, why)) || (rc = keep(r, spec, n, why)))
         goto done;
     if (r->sim && !dpt_cli_given(r->cli, "epochs")) r->opt->epochs = 1; /* nothing is learned */
     if (r->cuda) say_gpus(r);
