@@ -157,6 +157,8 @@ $B/tests/exec_dry: $B/tests/fake/cuda/exec_dry.o $(filter $B/trainer/cuda/backen
 
 # --- for tools/gpu_check.sh: what it measures on a card, and the same over the fake runtime ---
 $B/tests/bench/bench_overlap.o: EXTRA := $(CUDA_INC)
+$B/gpu/libgpuplants.so: $(PLANTS) # does a card agree with the shim?
+	$(SHARED) $(STRICT) -o $@ $^ $(CUDA_LIBS) -Wl,--as-needed -lstdc++ $(LDFLAGS)
 $B/gpu/bench_overlap: $B/tests/bench/bench_overlap.o $(LIB)/libdpload.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALLFLAGS) -o $@ $^ $(CUDA_LIBS) $(LIBS_LOADER) $(LDFLAGS)

@@ -188,8 +188,8 @@ static void a_missing_barrier_changes_values(void **state)
 
     (void)state;
     if (strcmp(UNDER, "thread") == 0) skip(); /* it would report */
-    test_gpu_open(&g);
     if (!test_fake_cuda()) skip();
+    test_gpu_open(&g);
     for (size_t k = 0; k < 4; k++) {
         int v[N], *p;
 

@@ -22,9 +22,9 @@ tests="
 libcmocka-dev       the test harness
 procps              pgrep: tests look for threads and processes left behind
 pkg-config          the flags of the installed library
+g++                 kernels for GPUs run on the CPU in tests, where CUDA is; headers compile alone as C++17
 "
 check="
-g++                 headers compile alone as C++17
 clang               a second compiler; libFuzzer
 libclang-rt-14-dev  sanitizer and fuzzer run-time libraries of clang
 clang-format        formatting
