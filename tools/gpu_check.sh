@@ -117,7 +117,7 @@ item_build() { # and the folder where programs find the parts that they are to b
         for program in dpload drawset; do ln -f "build/bin/$program" "$made/$program"; done
     else
         logged build.log 600 make "$built/gpu/bench_overlap" "$built/gpu/libgpuplants.so" || { verdict build failed "make: $out/build.log" && return 1; }
-        ln -f "${programs[@]}" build/bin/* build/lib/lib*_cuda.so "$built/gpu/libgpuplants.so" "$made"
+        ln -f "${programs[@]}" build/bin/* build/lib/lib*_cuda.so "$made" # libgpuplants.so is made there
         ln -f "$built/tests/plan_table" "$made" 2>/dev/null
     fi
     "$made/dptrain" devices >"$out/devices.txt" 2>&1
