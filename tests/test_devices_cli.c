@@ -16,6 +16,7 @@ typedef enum parts { NONE, LOADER, BOTH } parts;
 enum { OUTPUT = 1 << 16 };
 
 static char here[PATH_MAX], work[PATH_MAX];
+static const char *program = "dptrain";
 
 static const char *folder_of(parts p)
 {
@@ -62,8 +63,8 @@ static char *run(parts p, const char *variables, const char *words)
 
     snprintf(command, sizeof command,
              "cd '%s' && env -u CUDA_VISIBLE_DEVICES -u CUDA_DEVICE_ORDER -u FAKE_CUDA_DEVICES "
-             "-u FAKE_CUDA_DRIVER %s '%s/%s/dptrain' %s 2>&1; echo \"exit $?\"",
-             work, variables, work, folder_of(p), words);
+             "-u FAKE_CUDA_DRIVER %s '%s/%s/%s' %s 2>&1; echo \"exit $?\"",
+             work, variables, work, folder_of(p), program, words);
     assert_non_null(f = popen(command, "r"));
     assert_true(fread(text, 1, OUTPUT - 1, f) > 0);
     pclose(f);
@@ -77,12 +78,12 @@ static void says(parts p, const char *variables, const char *words, int code,
     char *text = run(p, variables, words), end[16];
 
     snprintf(end, sizeof end, "exit %d\n", code);
-    if (!strstr(text, end)) fail_msg("%s dptrain %s: not %s%s", variables, words, end, text);
+    if (!strstr(text, end)) fail_msg("%s %s %s: not %s%s", variables, program, words, end, text);
     for (; *texts; texts++) {
         const int absent = **texts == '!';
 
         if ((strstr(text, *texts + absent) != NULL) == absent)
-            fail_msg("%s dptrain %s: %s \"%s\" in\n%s", variables, words,
+            fail_msg("%s %s %s: %s \"%s\" in\n%s", variables, program, words,
                      absent ? "there is" : "no", *texts + absent, text);
     }
     free(text);
@@ -258,6 +259,28 @@ static void gpus_are_used_and_named(void **state)
          "!cuda:0");
 }
 
+/* dpload takes the same lists, and all GPUs unless it is told otherwise. */
+static void dpload_measures_on_gpus(void **state)
+{
+    const char *bin = getenv("BIN"), *gpus = "FAKE_CUDA_DEVICES=2";
+    (void)state;
+
+    need(LOADER);
+    if (system(test_format("cp '%s/dpload' '%s/loader/dpload'", bin ? bin : "build/bin", work)))
+        skip();
+    program = "dpload";
+    SAYS(LOADER, gpus, "bench --size 16 -b 6 data", 0, "batches ahead 3, cuda:0,cuda:1\n",
+         "upload");
+    SAYS(LOADER, gpus, "bench --size 16 -b 6 --devices 1 data", 0, "batches ahead 3, cuda:1\n");
+    SAYS(LOADER, gpus, "bench --size 16 -b 6 --devices 1 --json data", 0, "\"devices\":\"cuda:1\"");
+    SAYS(LOADER, gpus, "bench --size 16 -b 6 --hash data", 0, "batches ahead 3, cpu\n");
+    SAYS(LOADER, gpus, "bench --size 16 -b 6 --hash --devices 0 data", 2, "use --devices cpu");
+    SAYS(LOADER, gpus, "bench --size 16 -b 6 --devices 2 data", 4, "no such GPU (visible: 0-1)");
+    SAYS(LOADER, "FAKE_CUDA_DRIVER=none", "bench -v --size 16 -b 6 data", 0,
+         "batches ahead 3, cpu\n", "no GPU is used: no usable NVIDIA driver");
+    program = "dptrain";
+}
+
 int main(void)
 {
     char data[PATH_MAX + 32];
@@ -273,6 +296,7 @@ int main(void)
         cmocka_unit_test(lists_that_make_no_sense),
         cmocka_unit_test(gpus_are_used_and_named),
         cmocka_unit_test(old_gpus_are_left_out),
+        cmocka_unit_test(dpload_measures_on_gpus),
     };
 
     if (!realpath("/proc/self/exe", here)) return 1;
