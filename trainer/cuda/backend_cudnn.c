@@ -58,6 +58,12 @@ int dpt_cu_workspace(struct dpt_gpu_exec *e, dpl_text *why)
     }
 }
 
+/* A GPU that cannot be chosen any more is lost: what the executor calls next says so. */
+static void use_gpu(int gpu)
+{
+    if (cudaSetDevice(gpu) != cudaSuccess) cudaGetLastError();
+}
+
 int dpt_cu_run_build(struct dpt_gpu_exec *e, dpt_cu_run *r, int n, int train, dpl_text *why)
 {
     const dpt_cu_plan_options o = { .device = e->device,
@@ -65,6 +71,8 @@ int dpt_cu_run_build(struct dpt_gpu_exec *e, dpt_cu_run *r, int n, int train, dp
                                         e->o.workspace_cap ? e->o.workspace_cap : default_cap,
                                     .cache = e->o.cache,
                                     .threads = dpl_cpus_usable(NULL),
+                                    .begin = use_gpu,
+                                    .gpu = e->o.gpu,
                                     .cancel = e->o.cancel };
     int err;
 

@@ -35,6 +35,10 @@ typedef struct dpt_cu_plan_options {
     size_t workspace_cap;
     const char *cache; /* folder, or NULL */
     int threads;       /* that build, >= 1 */
+    /** Called first in each of these threads, or NULL. Where cuDNN calls CUDA in a thread that has
+     *  chosen no GPU, it would start the first one: memory lost there, in every process. */
+    void (*begin)(int gpu);
+    int gpu;
     const int *cancel; /* as in dpt_exec_options */
     const char *skip;  /* [ops] 1 = leave this operation out, or NULL */
 } dpt_cu_plan_options;

@@ -65,9 +65,11 @@ static void *work(void *arg)
 {
     builder *b = arg;
     cudnnBackendDescriptor_t dev; /* its own: cuDNN promises nothing about sharing one */
-    const cudnnStatus_t s = dpt_cu_device_open(b->o->device, &dev);
+    cudnnStatus_t s;
     size_t i;
 
+    if (b->o->begin) b->o->begin(b->o->gpu);
+    s = dpt_cu_device_open(b->o->device, &dev);
     while (take(b, &i)) {
         if (s) {
             b->job[i].err = dpt_cu_fail(s, "describe the device", &b->job[i].why);
