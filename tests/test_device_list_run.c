@@ -79,12 +79,40 @@ static void numbers_are_those_of_the_list(void **state)
     test_inside_close(&x);
 }
 
+/* Each of several processes has a GPU of its own, unless its list says which. */
+static void processes_take_a_gpu_each(void **state)
+{
+    static const char *const names[] = { "RANK",        "WORLD_SIZE",
+                                         "LOCAL_RANK",  "LOCAL_WORLD_SIZE",
+                                         "MASTER_ADDR", "MASTER_PORT" };
+    static const char *const values[] = { "1", "2", "1", "2", "127.0.0.1", "29555" };
+    (void)state;
+
+    need_gpus();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) setenv(names[i], values[i], 1);
+    check("auto", "cuda:1", 1, NULL);
+    check("cuda", "cuda:1", 1, NULL);
+    check("2", "cuda:2", 1, NULL);
+    check("0,2", "cuda:0,cuda:2", 1, NULL);
+    setenv("CUDA_VISIBLE_DEVICES", "2", 1); /* as some launchers give each its own */
+    check("auto", "cuda:0", 1, NULL);
+    setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
+    setenv("LOCAL_RANK", "2", 1);
+    setenv("LOCAL_WORLD_SIZE", "3", 1);
+    setenv("WORLD_SIZE", "3", 1);
+    setenv("RANK", "2", 1);
+    check("cuda", NULL, 1, "number 2 on this machine, which has 2 GPUs");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) unsetenv(names[i]);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(auto_leaves_busy_gpus_out),
         cmocka_unit_test(a_busy_gpu_that_was_named_is_an_error),
         cmocka_unit_test(numbers_are_those_of_the_list),
+        cmocka_unit_test(processes_take_a_gpu_each),
     };
 
     fake = test_fake_cuda();

@@ -228,8 +228,7 @@ static int list_devices(const dpt_run *r, char ***spec, int *n, dpl_text *why)
     char own[32];
     int rc;
 
-    if (automatic && r->world > 1 && !strcmp(list, "cuda") && (rc = choose_own(r, &list, own, why)))
-        return rc;
+    if (r->world > 1 && !strcmp(list, "cuda") && (rc = choose_own(r, &list, own, why))) return rc;
     *n = dpl_device_list_parse(spec, list, why);
     if (*n > 0 && automatic && !strcmp(list, "cuda")) {
         if ((*n = drop_unusable(r, *spec, *n))) return DPT_EXIT_DONE;
