@@ -118,6 +118,8 @@ static int start(dpt_cuda_team *t, const dpt_team_options *opt, dpl_text *why)
     if ((err = give(t, dpt_cuda_order_open, &c, why))) return err;
     if ((err = choose_type(t, why))) return err;
     if ((err = give(t, dpt_cuda_order_build, &c, why))) return err;
+    t->scale[0] = 1;
+    if (t->ranks > 1 && (err = give(t, dpt_cuda_order_warm_up, &c, why))) return err;
     if (t->ranks > 1 &&
         (err = dpt_comm_id_get(&t->id, t->opt.world > 1 ? opt->address : NULL, why)))
         return err;

@@ -71,6 +71,7 @@ typedef struct dpt_cuda_member {
     dpt_gpu_exec *exec;
     dpt_comm *comm; /* NULL with one GPU in one process; the team's lock guards its coming */
     int sent;       /* buckets of the step under way that the talk stream has */
+    int last_n;     /* samples of the last step that had some */
     double busy_s;  /* of the step just collected */
 } dpt_cuda_member;
 
@@ -135,6 +136,9 @@ dpt_crew_order dpt_cuda_order_open;  /* the GPU, its capability */
 dpt_crew_order dpt_cuda_order_build; /* streams, memory, executor */
 dpt_crew_order dpt_cuda_order_close;
 
+/** After whatever why says already: how much there is, and what helps. @return DPL_ENOMEM */
+int dpt_cuda_no_memory(dpl_text *why, const char *advice);
+
 /* --- team_cuda_join.c --- */
 
 dpt_crew_order dpt_cuda_order_join;  /* the other GPUs, then everybody's weights */
@@ -142,6 +146,7 @@ dpt_crew_order dpt_cuda_order_fetch; /* the weights of the first GPU to the call
 
 /* --- team_cuda_step.c --- */
 
+dpt_crew_order dpt_cuda_order_warm_up; /* each GPU for itself, before weights are there */
 dpt_crew_order dpt_cuda_order_step;
 dpt_crew_order dpt_cuda_order_collect;
 dpt_crew_order dpt_cuda_order_evaluate;

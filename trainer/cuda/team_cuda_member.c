@@ -126,8 +126,7 @@ static const char *in_words(size_t bytes, char *buf, size_t len)
     return buf;
 }
 
-/* After whatever why says already: how much there is, and what helps. */
-static int no_memory(dpl_text *why, const char *advice)
+int dpt_cuda_no_memory(dpl_text *why, const char *advice)
 {
     const dpl_text said = *why;
     char f[32], a[32];
@@ -155,7 +154,7 @@ static int make_memory(dpt_cuda_member *m, dpl_text *why)
         dpl_fail(why, DPL_ENOMEM,
                  "out of GPU memory: weights, momentum and gradients of %s need %s",
                  m->team->opt.graph->arch, in_words(m->bytes, b, sizeof b));
-        return no_memory(why, advice);
+        return dpt_cuda_no_memory(why, advice);
     }
     if (e == cudaSuccess)
         e = cudaHostAlloc((void **)&m->host, sizeof *m->host, cudaHostAllocDefault);
@@ -194,7 +193,8 @@ static int make_exec(dpt_cuda_member *m, const dpt_team_options *opt, dpl_text *
     memcpy(o.mean, opt->mean, sizeof o.mean);
     memcpy(o.std, opt->std, sizeof o.std);
     err = dpt_gpu_exec_linked()->create(&m->exec, &o, why);
-    return err == DPL_ENOMEM ? no_memory(why, "take a smaller --batch, or more GPUs") : err;
+    return err == DPL_ENOMEM ? dpt_cuda_no_memory(why, "take a smaller --batch, or more GPUs")
+                             : err;
 }
 
 static int build(dpt_cuda_member *m, const dpt_team_options *opt, dpl_text *why)

@@ -3,8 +3,11 @@
  * collecting and evaluating. */
 #include "trainer/cuda/team_cuda.h"
 
+#include "base/alloc.h"
 #include "device/cuda/device_cuda.h"
 #include "dpload.h"
+
+#include <stdlib.h>
 
 static const double keep = 0.9; /* of running statistics: 1 - PyTorch's momentum 0.1 */
 
@@ -121,9 +124,9 @@ static int queue_nothing(dpt_cuda_member *m, dpl_text *why)
     return m->comm ? send_buckets(m, 0, why) : DPL_OK;
 }
 
-static int queue_gradients(dpt_cuda_member *m, const dpt_cuda_call *c, dpl_text *why)
+static int queue_gradients(dpt_cuda_member *m, const dpt_cuda_call *c, const dpt_team_part *p,
+                           dpl_text *why)
 {
-    const dpt_team_part *p = &c->part[m->index];
     dpt_gpu_step s = exec_step(m, p);
     dpl_text ready_why = { "" };
     backward b = { .m = m, .why = &ready_why };
@@ -184,18 +187,33 @@ static int queue_result(dpt_cuda_member *m, int slot, dpl_text *why)
     return dpt_cuda_check(e, "queueing the result", why);
 }
 
-static int queue_step(dpt_cuda_member *m, const dpt_cuda_call *c, dpl_text *why)
+/* A kernel is loaded when it is launched for the first time, and loading waits until the GPU is idle.
+ * In a sum that would be until a peer has come, and what that needs of this context or process has to
+ * wait for the loading. So loading is kept apart from sums: the first kernels come with
+ * warm_up(), and those of another number of samples when the steps before are over. */
+static int keep_apart(dpt_cuda_member *m, int n, dpl_text *why)
 {
-    const dpt_team_part *p = &c->part[m->index];
+    int err;
+
+    if (!m->comm || !n || n == m->last_n) return DPL_OK;
+    m->last_n = n;
+    err = dpt_cuda_check(cudaEventRecord(m->written, m->compute), "the step", why);
+    return err ? err : dpt_cuda_wait(m, m->written, "the steps before one of another size", why);
+}
+
+static int queue_step(dpt_cuda_member *m, const dpt_cuda_call *c, const dpt_team_part *p,
+                      dpl_text *why)
+{
     double *const stop = &m->host->stop[c->slot];
     int err;
 
     *stop = m->index == 0 && c->step->stop;
-    if ((err = dpt_cuda_check(cudaEventRecord(m->begun[c->slot], m->compute), "the step", why)) ||
+    if ((err = keep_apart(m, p->n, why)) ||
+        (err = dpt_cuda_check(cudaEventRecord(m->begun[c->slot], m->compute), "the step", why)) ||
         (err = queue_labels(m, p, why)) ||
         (err = dpt_cuda_check(copy_in(m, &m->result->sums[DPT_CUDA_STOP], stop, sizeof *stop),
                               "the step", why)) ||
-        (err = queue_gradients(m, c, why)) ||
+        (err = queue_gradients(m, c, p, why)) ||
         (err = queue_tail_sums(m, (double)p->n / c->step->planned, why)) ||
         (err = queue_update(m, c, why)) ||
         (err = dpt_cuda_check(cudaEventRecord(m->ended[c->slot], m->compute), "the step", why)))
@@ -220,7 +238,7 @@ int dpt_cuda_order_step(void *arg, int index, dpl_text *why)
     int err;
 
     dpl_trace_push(profiler(), "step", c->number);
-    err = queue_step(m, c, why);
+    err = queue_step(m, c, &c->part[index], why);
     dpl_trace_pop(profiler());
     return err ? dpt_cuda_fail(m, err, why) : DPL_OK;
 }
@@ -268,5 +286,65 @@ int dpt_cuda_order_evaluate(void *arg, int index, dpl_text *why)
     dpt_cuda_member *m = &c->team->member[index];
     const int err = evaluate(m, &c->part[index], why);
 
+    return err ? dpt_cuda_fail(m, err, why) : DPL_OK;
+}
+
+/* --- before all --- */
+
+/* A step and an evaluation of zeros, without peers: see keep_apart(). What they leave in weights and
+ * statistics is overwritten when the GPUs join. */
+static int warm_up(dpt_cuda_member *m, const dpt_team_part *p, size_t bytes, dpl_text *why)
+{
+    const dpt_graph *g = m->team->opt.graph;
+    const dpt_team_step step = { .sgd = { .lr = 0 }, .planned = p->n };
+    const dpt_cuda_call c = { .team = m->team, .step = &step };
+    const struct {
+        void *p;
+        size_t bytes;
+    } zero[] = { { (void *)(uintptr_t)p->pixels, bytes },
+                 { m->params, g->param_floats * sizeof(float) },
+                 { m->momentum, g->param_floats * sizeof(float) },
+                 { m->buffers, g->buffer_floats * sizeof(float) } };
+    cudaError_t e = cudaSuccess;
+    int err;
+
+    for (size_t i = 0; i < sizeof zero / sizeof *zero && e == cudaSuccess; i++) {
+        if (zero[i].bytes) e = cudaMemsetAsync(zero[i].p, 0, zero[i].bytes, m->compute);
+    }
+    if ((err = dpt_cuda_check(e, "a first step", why)) || (err = queue_step(m, &c, p, why)) ||
+        (err = dpt_cuda_wait(m, m->done[c.slot], "a first step", why)))
+        return err;
+    return evaluate(m, p, why);
+}
+
+static int get_pixels(void **out, size_t bytes, dpl_text *why)
+{
+    const cudaError_t e = cudaMalloc(out, bytes);
+
+    if (e != cudaErrorMemoryAllocation) return dpt_cuda_check(e, "getting memory", why);
+    cudaGetLastError();
+    dpl_fail(why, DPL_ENOMEM, "out of GPU memory: no %zu MiB for pictures", bytes >> 20);
+    return dpt_cuda_no_memory(why, "take a smaller --batch, or more GPUs");
+}
+
+int dpt_cuda_order_warm_up(void *arg, int index, dpl_text *why)
+{
+    enum { END_MS = 10000 };
+    dpt_cuda_member *m = &((const dpt_cuda_call *)arg)->team->member[index];
+    const dpt_shape in = m->team->opt.graph->tensor[0];
+    const size_t values = (size_t)m->max_n * (size_t)in.c * (size_t)in.h * (size_t)in.w;
+    const size_t bytes = m->team->opt.bytes ? values : values * sizeof(float);
+    int32_t *const labels = dpl_calloc((size_t)m->max_n, sizeof *labels);
+    void *pixels = NULL;
+    int err = labels ? get_pixels(&pixels, bytes, why) : dpl_fail(why, DPL_ENOMEM, "out of memory");
+
+    if (!err) {
+        const dpt_team_part p = { .pixels = pixels, .labels = labels, .n = m->max_n };
+
+        err = warm_up(m, &p, bytes, why);
+    }
+    m->last_n = m->max_n;
+    if (!err || dpt_cuda_drained(m, END_MS)) cudaFree(pixels); /* it would wait for ever */
+    free(labels);
     return err ? dpt_cuda_fail(m, err, why) : DPL_OK;
 }
