@@ -60,6 +60,11 @@ void test_gpus_momentum(const dpt_graph *g, float *momentum)
     for (size_t i = 0; i < g->param_floats; i++) momentum[i] = (float)(i % 7) / 8 - 0.375f;
 }
 
+void test_gpus_second(const dpt_graph *g, float *second)
+{
+    for (size_t i = 0; i < g->param_floats; i++) second[i] = (float)(i % 5) / 8 + 0.25f;
+}
+
 /* --- what is there --- */
 
 int test_gpus_there(int n)
@@ -143,9 +148,12 @@ void test_gpus_open(test_gpus *g, const test_gpu_case *c)
     g->graph = test_gpus_graph(c);
     g->params = floats(g->graph->param_floats);
     g->momentum = floats(g->graph->param_floats);
+    g->second = floats(g->graph->param_floats);
     g->buffers = floats(g->graph->buffer_floats);
+    g->updates = c->updates;
     dpt_graph_init(g->graph, 1, g->params, g->buffers);
     test_gpus_momentum(g->graph, g->momentum);
+    test_gpus_second(g->graph, g->second);
     for (int p = 0; p < c->gpus; p++) {
         g->gpu[p] = c->rank * c->gpus + p;
         g->max_n[p] = c->n[g->gpu[p]] ? c->n[g->gpu[p]] : 1;
@@ -166,8 +174,11 @@ void test_gpus_options(test_gpus *g, dpt_team_options *opt)
                                .graph = g->graph,
                                .replicas = g->c.gpus,
                                .max_n = g->max_n,
+                               .rule = g->c.rule,
                                .params = g->params,
                                .momentum = g->momentum,
+                               .second = g->c.rule == DPT_RULE_ADAMW ? g->second : NULL,
+                               .updates = &g->updates,
                                .buffers = g->buffers,
                                .cancel = g->c.cancel,
                                .gpu = g->gpu,
@@ -201,6 +212,7 @@ void test_gpus_close(test_gpus *g)
     dpt_graph_destroy(&g->graph);
     free(g->params);
     free(g->momentum);
+    free(g->second);
     free(g->buffers);
 }
 
@@ -315,18 +327,18 @@ void test_gpus_release(test_gpus *g, int k)
         dpl_native_record(g->slot[k % TEST_SLOTS].released[p], dpt_team_streams(g->team)[p]);
 }
 
-dpt_sgd test_gpus_sgd(int k)
+dpt_update test_gpus_sgd(int k)
 {
-    return (dpt_sgd){
+    return (dpt_update){
         .lr = 0.05 / (k + 1), .momentum = 0.9, .weight_decay = 1e-3, .nesterov = 1, .first = k == 0
     };
 }
 
-int test_gpus_submit(test_gpus *g, int k, const dpt_sgd *sgd, dpl_text *why)
+int test_gpus_submit(test_gpus *g, int k, const dpt_update *sgd, dpl_text *why)
 {
     dpt_team_part part[TEST_GPUS];
     const dpt_team_step s = { .part = test_gpus_feed(g, k, part),
-                              .sgd = *sgd,
+                              .update = *sgd,
                               .planned = test_gpus_planned(&g->c) };
     const int err = dpt_team_submit(g->team, &s, why);
 

@@ -23,6 +23,8 @@ typedef struct test_gpu_case {
     dpt_amp amp;
     int timeout_ms;
     const int *cancel;
+    dpt_rule rule;
+    int64_t updates; /* made before */
     int rank, world; /* world 0 = one process; GPU p of rank r is cuda:(r * gpus + p) */
 } test_gpu_case;
 
@@ -40,6 +42,8 @@ typedef struct test_gpus {
     dpl_stream *copy[TEST_GPUS];
     test_gpu_slot slot[TEST_SLOTS];
     float *params, *momentum, *buffers; /* the team's, brought by fetch */
+    float *second;                      /* AdamW, as the team takes it */
+    int64_t updates;
     int max_n[TEST_GPUS], gpu[TEST_GPUS];
     dpt_team *team; /* NULL before test_gpus_start() */
 } test_gpus;
@@ -67,8 +71,8 @@ const dpt_team_part *test_gpus_parts(test_gpus *g, int k, dpt_team_part part[TES
 void test_gpus_release(test_gpus *g, int k);
 
 /** Feed, submit, release. @return as dpt_team_submit() */
-int test_gpus_submit(test_gpus *g, int k, const dpt_sgd *sgd, dpl_text *why);
-dpt_sgd test_gpus_sgd(int k);
+int test_gpus_submit(test_gpus *g, int k, const dpt_update *sgd, dpl_text *why);
+dpt_update test_gpus_sgd(int k);
 int test_gpus_planned(const test_gpu_case *c);
 /** GPUs of all processes. */
 int test_gpus_all(const test_gpu_case *c);
@@ -86,22 +90,27 @@ void test_gpus_data_free(test_gpu_data *d);
 dpt_graph *test_gpus_graph(const test_gpu_case *c);
 /** What momentum begins with: a first step must not look at it. */
 void test_gpus_momentum(const dpt_graph *g, float *momentum);
+/** Second moments: far above 0, where a gradient that is rounding alone would count as any other. */
+void test_gpus_second(const dpt_graph *g, float *second);
 
 /* The same steps on the host. */
 typedef struct test_twin {
     test_gpu_case c;
     dpt_graph *graph;
     struct dpt_exec *exec[TEST_GPUS];
-    float *params, *momentum, *buffers;
+    float *params, *momentum, *second, *buffers;
+    double *norms;
+    int64_t updates;
     float *grads[TEST_GPUS], *stats[TEST_GPUS];
 } test_twin;
 
 void test_twin_open(test_twin *t, const test_gpu_case *c);
-void test_twin_step(test_twin *t, int k, const dpt_sgd *sgd, dpt_sums *sums);
+void test_twin_step(test_twin *t, int k, const dpt_update *update, dpt_sums *sums);
 void test_twin_evaluate(test_twin *t, int k, dpt_sums *sums);
 void test_twin_close(test_twin *t);
 
-/** Fail the test unless both have the same weights, momentum and running statistics, within tolerance. */
+/** Fail the test unless both have the same weights, state of the optimizer and running statistics, within
+ *  tolerance. */
 void test_twin_compare(const test_twin *t, const test_gpus *g);
 void test_twin_compare_sums(const dpt_sums *got, const dpt_sums *want, const char *what);
 

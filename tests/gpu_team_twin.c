@@ -24,9 +24,13 @@ void test_twin_open(test_twin *t, const test_gpu_case *c)
     t->graph = test_gpus_graph(c);
     t->params = floats(t->graph->param_floats);
     t->momentum = floats(t->graph->param_floats);
+    t->second = floats(t->graph->param_floats);
     t->buffers = floats(t->graph->buffer_floats);
+    assert_non_null(t->norms = calloc(dpt_reduce_norm_count(t->graph), sizeof *t->norms));
+    t->updates = c->updates;
     dpt_graph_init(t->graph, 1, t->params, t->buffers);
     test_gpus_momentum(t->graph, t->momentum);
+    test_gpus_second(t->graph, t->second);
     for (int p = 0; p < test_gpus_all(c); p++) {
         const dpt_exec_options opt = { .max_n = c->n[p] ? c->n[p] : 1, .threads = 1 };
 
@@ -45,6 +49,8 @@ void test_twin_close(test_twin *t)
     }
     free(t->params);
     free(t->momentum);
+    free(t->second);
+    free(t->norms);
     free(t->buffers);
     dpt_graph_destroy(&t->graph);
 }
@@ -76,15 +82,17 @@ static void run_part(test_twin *t, int k, int p, int first, int train, double sc
     test_gpus_data_free(&d);
 }
 
-void test_twin_step(test_twin *t, int k, const dpt_sgd *sgd, dpt_sums *sums)
+void test_twin_step(test_twin *t, int k, const dpt_update *update, dpt_sums *sums)
 {
     const int n = test_gpus_planned(&t->c) - t->c.refused;
     dpt_reduce_part part[TEST_GPUS];
     dpt_reduce r = { .graph = t->graph,
                      .part = part,
-                     .sgd = *sgd,
+                     .update = *update,
                      .params = t->params,
                      .momentum = t->momentum,
+                     .second = t->second,
+                     .norms = t->norms,
                      .buffers = t->buffers };
     int first = 0;
 
@@ -96,7 +104,10 @@ void test_twin_step(test_twin *t, int k, const dpt_sgd *sgd, dpt_sums *sums)
                                              .batch_stats = t->stats[p],
                                              .share = (double)t->c.n[p] / n };
     }
-    if (n) dpt_reduce_slice(&r, 0, 1);
+    if (!n) return;
+    r.step = ++t->updates;
+    if (update->rule == DPT_RULE_LARS) dpt_reduce_norms(&r, 0, 1);
+    dpt_reduce_slice(&r, 0, 1);
 }
 
 void test_twin_evaluate(test_twin *t, int k, dpt_sums *sums)
@@ -128,6 +139,8 @@ void test_twin_compare(const test_twin *t, const test_gpus *g)
 {
     compare("weights", g->params, t->params, t->graph->param_floats);
     compare("momentum", g->momentum, t->momentum, t->graph->param_floats);
+    compare("second moments", g->second, t->second, t->graph->param_floats);
+    assert_int_equal(g->updates, t->updates);
     compare("running statistics", g->buffers, t->buffers, t->graph->buffer_floats);
 }
 

@@ -22,7 +22,7 @@ typedef struct arrays {
     dpt_gpu_update u;
 } arrays;
 
-static void arrays_make(arrays *a, dpt_gpu_rule rule)
+static void arrays_make(arrays *a, dpt_rule rule)
 {
     const size_t bytes = FLOATS * sizeof(float);
 
@@ -47,7 +47,7 @@ static void arrays_make(arrays *a, dpt_gpu_rule rule)
     a->u.grads = gpu_put(a->g, bytes);
     a->u.momentum = gpu_put(a->m, bytes);
     a->u.second = gpu_put(a->v, bytes);
-    if (rule == DPT_GPU_LARS)
+    if (rule == DPT_RULE_LARS)
         a->u.norms = gpu_new(SEGMENTS * (2 * DPT_GPU_NORM_PARTS + 1) * sizeof(double));
 }
 
@@ -77,7 +77,7 @@ static void same(const arrays *a, const char *what)
         gpu_same_numbers(got, a->m, FLOATS, DPT_GPU_FP32, test_format("%s: momentum", what));
         free(got);
     }
-    if (a->u.rule != DPT_GPU_ADAMW) return;
+    if (a->u.rule != DPT_RULE_ADAMW) return;
     got = gpu_get(a->u.second);
     gpu_same_numbers(got, a->v, FLOATS, DPT_GPU_FP32, test_format("%s: second", what));
     free(got);
@@ -88,11 +88,11 @@ static void sgd_on_the_host(arrays *a, float factor)
 {
     for (int s = 0; s < SEGMENTS; s++) {
         const dpt_gpu_segment *t = &segments[s];
-        const dpt_sgd sgd = { .lr = a->u.lr,
-                              .momentum = a->u.beta1,
-                              .weight_decay = t->decay ? a->u.weight_decay : 0,
-                              .nesterov = a->u.nesterov,
-                              .first = a->u.first };
+        const dpt_update sgd = { .lr = a->u.lr,
+                                 .momentum = a->u.beta1,
+                                 .weight_decay = t->decay ? a->u.weight_decay : 0,
+                                 .nesterov = a->u.nesterov,
+                                 .first = a->u.first };
 
         for (size_t i = t->at; i < t->at + t->count; i++) a->g[i] *= factor;
         dpt_sgd_update(&sgd, a->p + t->at, a->m + t->at, a->g + t->at, t->count);
@@ -106,7 +106,7 @@ static void sgd_has_the_bits_of_the_cpu(void **state)
     for (int k = 0; k < 16; k++) {
         arrays a;
 
-        arrays_make(&a, DPT_GPU_SGD);
+        arrays_make(&a, DPT_RULE_SGD);
         a.u.nesterov = k & 1;
         a.u.first = k >> 1 & 1;
         if (k & 4) a.u.beta1 = 0;
@@ -128,7 +128,7 @@ static void sgd_takes_arrays_from_anywhere(void **state)
         const size_t bytes = FLOATS * sizeof(float);
         arrays a;
 
-        arrays_make(&a, DPT_GPU_SGD);
+        arrays_make(&a, DPT_RULE_SGD);
         if (k == 0) a.u.params = gpu_put_off(a.p, bytes, 4);
         if (k == 1) a.u.grads = gpu_put_off(a.g, bytes, 8);
         if (k == 2) a.u.momentum = gpu_put_off(a.m, bytes, 12);
@@ -149,7 +149,7 @@ static void gradients_are_scaled_to_the_samples_there_were(void **state)
     for (int k = 1; k < 4; k++) {
         arrays a;
 
-        arrays_make(&a, DPT_GPU_SGD);
+        arrays_make(&a, DPT_RULE_SGD);
         a.u.planned = 64;
         if (k & 1) a.u.sums = gpu_put(sums, sizeof sums);
         if (k & 2) a.u.scale = gpu_put(&scale, sizeof scale);
@@ -168,12 +168,12 @@ static void steps_can_be_left_out(void **state)
 
     (void)state;
     gpu_kernels();
-    for (int rule = DPT_GPU_SGD; rule <= DPT_GPU_LARS; rule++) {
+    for (int rule = DPT_RULE_SGD; rule <= DPT_RULE_LARS; rule++) {
         for (int k = 0; k < 3; k++) {
             arrays a;
             float *p;
 
-            arrays_make(&a, (dpt_gpu_rule)rule);
+            arrays_make(&a, (dpt_rule)rule);
             a.u.planned = 5;
             a.u.sums = gpu_put(k == 1 ? none : some, sizeof none);
             a.u.skip = gpu_put(k == 0 ? &yes : &no, sizeof yes);
@@ -199,7 +199,7 @@ static void adamw_has_the_bits_of_torch(void **state)
         const double *c = adamw_case[k];
         float p[ADAMW_N + 3] = { 1, 2, 3 }, g[ADAMW_N + 3] = { 1, 1, 1 };
         const float zero[ADAMW_N + 3] = { 0 };
-        dpt_gpu_update u = { .rule = DPT_GPU_ADAMW,
+        dpt_gpu_update u = { .rule = DPT_RULE_ADAMW,
                              .segments = 1,
                              .floats = ADAMW_N + 3,
                              .lr = c[0],
@@ -233,6 +233,47 @@ static void adamw_has_the_bits_of_torch(void **state)
     }
 }
 
+/* A count that stayed behind, since the step before was left out, gives the step before. */
+static void adamw_takes_the_number_that_was_counted(void **state)
+{
+    const double none[DPT_GPU_SUMS] = { 0 }, some[DPT_GPU_SUMS] = { 0, 0, 0, 5 };
+    const int32_t yes = 1, no = 0;
+    const int64_t two = 2;
+
+    (void)state;
+    gpu_kernels();
+    for (int k = 0; k < 3; k++) {
+        const int counted = k == 2;
+        int64_t *done;
+        arrays a;
+
+        arrays_make(&a, DPT_RULE_ADAMW);
+        a.u.done = done = gpu_put(&two, sizeof two);
+        assert_int_equal(
+            gpu_kernels()->count_update(done, gpu_put(k == 1 ? none : some, sizeof none),
+                                        gpu_put(k ? &no : &yes, sizeof no), gpu_stream()),
+            0);
+        for (int s = 0; s < SEGMENTS; s++) {
+            const dpt_gpu_segment *t = &segments[s];
+            const dpt_update u = { .lr = a.u.lr,
+                                   .weight_decay = t->decay ? a.u.weight_decay : 0,
+                                   .beta1 = a.u.beta1,
+                                   .beta2 = a.u.beta2,
+                                   .eps = a.u.eps };
+
+            dpt_adamw_update(&u, counted ? 3 : 2, a.p + t->at, a.m + t->at, a.v + t->at,
+                             a.g + t->at, t->count);
+        }
+        update(&a);
+        same(&a, counted ? "counted" : "left out");
+        done = gpu_get(done);
+        assert_int_equal(*done, counted ? 3 : 2);
+        free(done);
+        arrays_free(&a);
+    }
+    assert_int_equal(gpu_kernels()->count_update(NULL, NULL, NULL, gpu_stream()), GPU_BAD_ARGUMENT);
+}
+
 /* Segments without decay: as if weight decay were zero; numbers outside of segments stay. */
 static void adamw_decays_where_it_is_told_to(void **state)
 {
@@ -241,11 +282,11 @@ static void adamw_decays_where_it_is_told_to(void **state)
 
     (void)state;
     gpu_kernels();
-    arrays_make(&a, DPT_GPU_ADAMW);
+    arrays_make(&a, DPT_RULE_ADAMW);
     update(&a);
     with = gpu_get(a.u.params);
     arrays_free(&a);
-    arrays_make(&a, DPT_GPU_ADAMW);
+    arrays_make(&a, DPT_RULE_ADAMW);
     a.u.weight_decay = 0;
     update(&a);
     without = gpu_get(a.u.params);
@@ -262,20 +303,20 @@ static void adamw_decays_where_it_is_told_to(void **state)
     arrays_free(&a);
 }
 
-/* What LARS makes of the host's arrays, in double. */
+/* What LARS makes of the host's arrays, in double: segments without decay are SGD's. */
 static void lars_on_the_host(const arrays *a, double factor, double *p, double *m)
 {
     for (int i = 0; i < FLOATS; i++) p[i] = (double)a->p[i], m[i] = (double)a->m[i];
     for (int s = 0; s < SEGMENTS; s++) {
         const dpt_gpu_segment *t = &segments[s];
         const double decay = t->decay ? a->u.weight_decay : 0;
-        double w = 0, g = 0, ratio;
+        double w = 0, g = 0, ratio = 1;
 
         for (size_t i = t->at; i < t->at + t->count; i++) {
             w += (double)a->p[i] * (double)a->p[i];
             g += factor * (double)a->g[i] * factor * (double)a->g[i];
         }
-        ratio = a->u.trust * sqrt(w) / (sqrt(g) + decay * sqrt(w) + a->u.eps);
+        if (t->decay) ratio = a->u.trust * sqrt(w) / (sqrt(g) + decay * sqrt(w) + a->u.eps);
         for (size_t i = t->at; i < t->at + t->count; i++) {
             const double d = ratio * (factor * (double)a->g[i] + decay * p[i]);
 
@@ -296,7 +337,7 @@ static void lars_follows_its_formula(void **state)
         float *got_p, *got_m;
         arrays a;
 
-        arrays_make(&a, DPT_GPU_LARS);
+        arrays_make(&a, DPT_RULE_LARS);
         a.u.nesterov = k & 1;
         a.u.planned = 4;
         if (k & 2) a.u.sums = gpu_put(sums, sizeof sums);
@@ -324,7 +365,7 @@ static void lars_without_a_norm_is_sgd(void **state)
     (void)state;
     gpu_kernels();
     for (int weights = 0; weights < 2; weights++) {
-        arrays_make(&a, DPT_GPU_LARS);
+        arrays_make(&a, DPT_RULE_LARS);
         memset(weights ? a.p : a.g, 0, FLOATS * sizeof(float));
         if (weights)
             a.u.params = gpu_put(a.p, FLOATS * sizeof(float));
@@ -349,11 +390,11 @@ static void lars_sums_in_one_order(void **state)
 
     (void)state;
     gpu_kernels();
-    arrays_make(&a, DPT_GPU_LARS);
+    arrays_make(&a, DPT_RULE_LARS);
     update(&a);
     all = gpu_get(a.u.params);
     arrays_free(&a);
-    arrays_make(&a, DPT_GPU_LARS);
+    arrays_make(&a, DPT_RULE_LARS);
     a.u.table = gpu_put(last, sizeof *last);
     a.u.segments = 1;
     update(&a);
@@ -372,7 +413,7 @@ static void wrong_arguments_queue_nothing(void **state)
 
     (void)state;
     for (int i = 0; i < 12; i++) {
-        arrays_make(&a, i < 6 ? DPT_GPU_SGD : i < 9 ? DPT_GPU_ADAMW : DPT_GPU_LARS);
+        arrays_make(&a, i < 6 ? DPT_RULE_SGD : i < 9 ? DPT_RULE_ADAMW : DPT_RULE_LARS);
         switch (i) {
         case 0: a.u.params = NULL; break;
         case 1: a.u.grads = NULL; break;
@@ -385,13 +426,13 @@ static void wrong_arguments_queue_nothing(void **state)
         case 8: a.u.momentum = NULL; break;
         case 9: a.u.norms = NULL; break;
         case 10: a.u.momentum = NULL; break;
-        case 11: a.u.rule = (dpt_gpu_rule)3; break;
+        case 11: a.u.rule = (dpt_rule)3; break;
         }
         if (k->update(&a.u, gpu_stream()) != GPU_BAD_ARGUMENT) fail_msg("case %d", i);
         arrays_free(&a);
     }
     assert_int_equal(k->update(NULL, gpu_stream()), GPU_BAD_ARGUMENT);
-    arrays_make(&a, DPT_GPU_LARS);
+    arrays_make(&a, DPT_RULE_LARS);
     a.u.floats = 0;
     update(&a);
     a.u.floats = FLOATS;
@@ -409,6 +450,7 @@ int main(void)
         cmocka_unit_test_teardown(gradients_are_scaled_to_the_samples_there_were, gpu_free_all),
         cmocka_unit_test_teardown(steps_can_be_left_out, gpu_free_all),
         cmocka_unit_test_teardown(adamw_has_the_bits_of_torch, gpu_free_all),
+        cmocka_unit_test_teardown(adamw_takes_the_number_that_was_counted, gpu_free_all),
         cmocka_unit_test_teardown(adamw_decays_where_it_is_told_to, gpu_free_all),
         cmocka_unit_test_teardown(lars_follows_its_formula, gpu_free_all),
         cmocka_unit_test_teardown(lars_without_a_norm_is_sgd, gpu_free_all),

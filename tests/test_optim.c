@@ -11,7 +11,7 @@
 
 static void run_case(int k, int steps, float *p, float *v)
 {
-    dpt_sgd s = sgd_case[k];
+    dpt_update s = sgd_case[k];
 
     memcpy(p, sgd_start, sizeof sgd_start);
     for (int i = 0; i < SGD_N; i++) v[i] = NAN; /* the first step must not read it */
@@ -52,7 +52,7 @@ static void sgd_is_close_to_torch_with_fused_kernels(void **state)
 
 static void sgd_without_momentum_needs_no_velocity(void **state)
 {
-    const dpt_sgd s = { .lr = 0.5 };
+    const dpt_update s = { .lr = 0.5 };
     float p[2] = { 1, 2 };
     const float g[2] = { 2, -4 };
 

@@ -86,10 +86,10 @@ static dpt_team *linear_team(model *m, dpt_graph *g, const split *s, int threads
 }
 
 /* A step and its sums, which are 0 when it failed. */
-static int one_step(dpt_team *t, const dpt_team_part *part, const dpt_sgd *rule, dpt_sums *sums,
+static int one_step(dpt_team *t, const dpt_team_part *part, const dpt_update *rule, dpt_sums *sums,
                     dpl_text *why)
 {
-    const dpt_team_step s = { .part = part, .sgd = *rule, .planned = BATCH };
+    const dpt_team_step s = { .part = part, .update = *rule, .planned = BATCH };
     dpt_team_result r = { .stop = 0 };
     int err = dpt_team_submit(t, &s, why);
 
@@ -99,7 +99,7 @@ static int one_step(dpt_team *t, const dpt_team_part *part, const dpt_sgd *rule,
 }
 
 /* The step of the whole batch, from the formulas: p, v, sums. Everything is exact in fp32. */
-static void linear_expected(model *m, const dpt_sgd *sgd, dpt_sums *sums)
+static void linear_expected(model *m, const dpt_update *sgd, dpt_sums *sums)
 {
     double grad[FAKE_PARAMS] = { 0 };
 
@@ -137,7 +137,7 @@ static double mean_of(int from, int n, double *var)
 
 static void a_step_is_the_step_of_the_whole_batch(void **state)
 {
-    const dpt_sgd sgd = { .lr = 1.0 / 64, .momentum = 0.5, .weight_decay = 0.25 };
+    const dpt_update sgd = { .lr = 1.0 / 64, .momentum = 0.5, .weight_decay = 0.25 };
 
     (void)state;
     for (int k = 0; k < SPLITS; k++) {
@@ -182,7 +182,7 @@ static void a_step_is_the_step_of_the_whole_batch(void **state)
 
 static void without_momentum_no_buffer_is_needed(void **state)
 {
-    const dpt_sgd sgd = { .lr = 0.5, .first = 1 };
+    const dpt_update sgd = { .lr = 0.5, .first = 1 };
     const split s = { 2, { 10, 6 } };
     dpt_team_part part[2];
     dpt_graph g;
@@ -210,7 +210,7 @@ static void without_momentum_no_buffer_is_needed(void **state)
 
 static void a_failing_replica_stops_the_step_and_nothing_else(void **state)
 {
-    const dpt_sgd sgd = { .lr = 1.0 / 64, .momentum = 0.5 };
+    const dpt_update sgd = { .lr = 1.0 / 64, .momentum = 0.5 };
     const split *s = &splits[3];
     model m, before;
     dpt_graph g;
@@ -240,7 +240,7 @@ static void a_failing_replica_stops_the_step_and_nothing_else(void **state)
 /* One replica stops, the others finish or fail: nothing of the step counts, nobody waits. */
 static void a_canceled_replica_cancels_the_step(void **state)
 {
-    const dpt_sgd sgd = { .lr = 1.0 / 64, .momentum = 0.5 };
+    const dpt_update sgd = { .lr = 1.0 / 64, .momentum = 0.5 };
     const split *s = &splits[3];
     model m, before;
     dpt_graph g;
@@ -269,7 +269,7 @@ static void a_canceled_replica_cancels_the_step(void **state)
 
 static void all_replicas_read_the_word(void **state)
 {
-    const dpt_sgd sgd = { .lr = 1.0 / 64 };
+    const dpt_update sgd = { .lr = 1.0 / 64 };
     const split *s = &splits[7];
     int word = 0;
     model m;
@@ -360,7 +360,7 @@ static void soften(dpt_team_part *part, const split *s)
 /* Ten steps of tinynet on the reference backend. @return params, to be freed; loss[10] */
 static float *train_tinynet(const split *s, int soft, double *loss, size_t *floats)
 {
-    const dpt_sgd sgd = { .lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4 };
+    const dpt_update sgd = { .lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4 };
     static float data[BATCH * NET_PIXELS];
     dpt_team_part part[MAX_REPLICAS];
     float *params, *momentum;
@@ -393,7 +393,7 @@ static float *train_tinynet(const split *s, int soft, double *loss, size_t *floa
     set_parts(part, s, data, NET_PIXELS);
     if (soft) soften(part, s);
     for (int step = 0; step < 10; step++) {
-        dpt_sgd now = sgd;
+        dpt_update now = sgd;
         dpt_sums sums;
         now.first = step == 0;
         assert_int_equal(one_step(t, part, &now, &sums, &why), DPL_OK);

@@ -14,7 +14,7 @@
 enum { REPLICAS = 3, BATCH = 16, SIZE = 8, PIXELS = 3 * SIZE * SIZE };
 
 static const int split[REPLICAS] = { 6, 5, 5 };
-static const dpt_sgd sgd = { .lr = 0.05, .momentum = 0.9, .first = 1 };
+static const dpt_update sgd = { .lr = 0.05, .momentum = 0.9, .first = 1 };
 static float pixels[BATCH * PIXELS];
 static int32_t labels[BATCH];
 
@@ -66,10 +66,10 @@ static void *cancel_later(void *arg)
 }
 
 /* A step and its sums, which are 0 when it failed. */
-static int one_step(dpt_team *t, const dpt_team_part *part, const dpt_sgd *rule, dpt_sums *sums,
+static int one_step(dpt_team *t, const dpt_team_part *part, const dpt_update *rule, dpt_sums *sums,
                     dpl_text *why)
 {
-    const dpt_team_step s = { .part = part, .sgd = *rule, .planned = BATCH };
+    const dpt_team_step s = { .part = part, .update = *rule, .planned = BATCH };
     dpt_team_result r = { .stop = 0 };
     int err = dpt_team_submit(t, &s, why);
 

@@ -132,7 +132,7 @@ static void set_up(bench *b)
 
 static void the_cpu_works_in_submit_and_reads_host_memory(void **state)
 {
-    const dpt_team_step s = { .sgd = { .lr = 0.5 }, .planned = 4, .stop = 1 };
+    const dpt_team_step s = { .update = { .lr = 0.5 }, .planned = 4, .stop = 1 };
     dpt_team_step step = s;
     dpt_team_result r;
     bench b;
@@ -159,7 +159,7 @@ static void the_cpu_works_in_submit_and_reads_host_memory(void **state)
 
 static void a_step_of_nobody_changes_nothing(void **state)
 {
-    dpt_team_step step = { .sgd = { .lr = 0.5, .weight_decay = 0.5 }, .planned = 4 };
+    dpt_team_step step = { .update = { .lr = 0.5, .weight_decay = 0.5 }, .planned = 4 };
     dpt_team_result r = { .sums = { .n = 7 } };
     bench b;
     float before[FAKE_PARAMS];

@@ -13,7 +13,7 @@ enum { STEPS = 4 };
 /* Step k of both: sums must agree. */
 static void collect_one(test_gpus *g, test_twin *t, int k)
 {
-    const dpt_sgd sgd = test_gpus_sgd(k);
+    const dpt_update sgd = test_gpus_sgd(k);
     dpt_team_result r;
     dpt_sums want;
     dpl_text why = { "" };
@@ -50,7 +50,7 @@ static void train_on(const test_gpu_case *c, int from, int to)
     test_twin_open(&t, c);
     if (test_gpus_start(&g, &why)) fail_msg("%s", why.s);
     for (int k = from; k < to; k++) {
-        const dpt_sgd sgd = test_gpus_sgd(k);
+        const dpt_update sgd = test_gpus_sgd(k);
 
         if (k - collected == dpt_team_depth(g.team)) collect_one(&g, &t, collected++);
         if (test_gpus_submit(&g, k, &sgd, &why)) fail_msg("step %d: %s", k, why.s);
@@ -167,7 +167,7 @@ static void words_to_stop_reach_the_result(void **state)
     assert_int_equal(test_gpus_start(&g, NULL), DPL_OK);
     for (int k = 0; k < 3; k++) {
         const dpt_team_step s = { .part = test_gpus_feed(&g, k, part),
-                                  .sgd = test_gpus_sgd(k),
+                                  .update = test_gpus_sgd(k),
                                   .planned = 4,
                                   .stop = k == 1 };
 
@@ -195,7 +195,7 @@ static void two_runs_have_the_same_bits(void **state)
         test_gpus_open(&g, &c);
         assert_int_equal(test_gpus_start(&g, NULL), DPL_OK);
         for (int k = 0; k < 3; k++) {
-            const dpt_sgd sgd = test_gpus_sgd(k);
+            const dpt_update sgd = test_gpus_sgd(k);
 
             assert_int_equal(test_gpus_submit(&g, k, &sgd, NULL), DPL_OK);
             assert_int_equal(dpt_team_collect(g.team, &r, NULL), DPL_OK);
@@ -256,7 +256,7 @@ static void the_type_follows_from_the_gpus(void **state)
 static void steps_that_overflow_fp16_are_skipped_by_all(void **state)
 {
     test_gpu_case c = split_case("slimnet", 2);
-    const dpt_sgd sgd = { .lr = 0 };
+    const dpt_update sgd = { .lr = 0 };
     const char *line;
     int fallback, scale, skipped;
     dpt_team_result r;

@@ -13,7 +13,7 @@ static void submit_one(test_gpus *g, int k)
 {
     dpt_team_part part[TEST_GPUS];
     const dpt_team_step s = { .part = test_gpus_parts(g, k, part),
-                              .sgd = test_gpus_sgd(k),
+                              .update = test_gpus_sgd(k),
                               .planned = test_gpus_planned(&g->c) };
     dpl_text why = { "" };
 

@@ -28,7 +28,7 @@ static int steps(test_gpus *g, dpl_text *why)
 
     for (int k = 0; k < 3 && !err; k++) {
         const dpt_team_step s = { .part = test_gpus_parts(g, k, part),
-                                  .sgd = test_gpus_sgd(k),
+                                  .update = test_gpus_sgd(k),
                                   .planned = test_gpus_planned(&g->c) };
 
         if (k == 2) err = dpt_team_collect(g->team, &r, why);
@@ -176,7 +176,7 @@ static int submit_one(test_gpus *g, int k, dpl_text *why)
 {
     dpt_team_part part[TEST_GPUS];
     const dpt_team_step s = { .part = test_gpus_parts(g, k, part),
-                              .sgd = test_gpus_sgd(k),
+                              .update = test_gpus_sgd(k),
                               .planned = test_gpus_planned(&g->c) };
 
     return dpt_team_submit(g->team, &s, why);

@@ -17,7 +17,7 @@ static const test_gpu_case two = { .arch = "slimnet", .size = 8, .gpus = 2, .n =
 /* Two steps of two GPUs, as the loader and the loop make them. */
 static int steps(int early)
 {
-    const dpt_sgd sgd = { .lr = 0.01, .momentum = 0.9 };
+    const dpt_update sgd = { .lr = 0.01, .momentum = 0.9 };
     dpt_team_result r;
     test_gpus g;
     int faults;

@@ -37,7 +37,7 @@ static int steps(process *p)
 
     for (int k = 0; k < STEPS && !err; k++) {
         const dpt_team_step s = { .part = test_gpus_feed(&p->g, k, part),
-                                  .sgd = test_gpus_sgd(k),
+                                  .update = test_gpus_sgd(k),
                                   .planned = test_gpus_planned(&p->g.c),
                                   .stop = k == p->stops_at };
 
@@ -126,7 +126,7 @@ static void two_processes_train_like_the_host(void **state)
     for (int r = 0; r < WORLD; r++)
         if (p[r].err) fail_msg("process %d: %s", r, p[r].why.s);
     for (int k = 0; k < STEPS; k++) {
-        const dpt_sgd sgd = test_gpus_sgd(k);
+        const dpt_update sgd = test_gpus_sgd(k);
 
         test_twin_step(&t, k, &sgd, &want);
         for (int r = 0; r < WORLD; r++)

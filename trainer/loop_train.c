@@ -193,8 +193,11 @@ static int submit(pipeline *l, const dpl_batch *b, double wait, dpl_text *why)
     dpt_team_part part[MAX_DEVICES];
     const flight f = { b->first, b->planned, learning_rate(r, b), wait };
     const dpt_team_step s = { .part = part,
-                              .sgd = { f.lr, o->momentum, o->weight_decay, o->nesterov,
-                                       r->progress.step + l->n == 0 },
+                              .update = { .lr = f.lr,
+                                          .momentum = o->momentum,
+                                          .weight_decay = o->weight_decay,
+                                          .nesterov = o->nesterov,
+                                          .first = r->progress.step + l->n == 0 },
                               .planned = b->planned,
                               .stop = r->world > 1 && dpt_interrupt_signal() };
     int err;

@@ -5,26 +5,26 @@
 #define DPT_TRAINER_OPTIM_MATH_H
 
 #include "kernels/shared.h"
-#include "trainer/optim.h"
 
 #include <math.h>
 
-/* dpt_sgd, ready to be used many times. */
+/* SGD's numbers, ready to be used many times. */
 typedef struct dpt_sgd_terms {
     float decay, rate, momentum;
     int nesterov, first, use_decay;
 } dpt_sgd_terms;
 
-DPL_SHARED dpt_sgd_terms dpt_sgd_terms_of(const dpt_sgd *s)
+DPL_SHARED dpt_sgd_terms dpt_sgd_terms_of(double lr, double momentum, double weight_decay,
+                                          int nesterov, int first)
 {
     dpt_sgd_terms t;
 
-    t.decay = (float)s->weight_decay;
-    t.rate = (float)-s->lr;
-    t.momentum = (float)s->momentum;
-    t.nesterov = s->nesterov;
-    t.first = s->first;
-    t.use_decay = s->weight_decay != 0;
+    t.decay = (float)weight_decay;
+    t.rate = (float)-lr;
+    t.momentum = (float)momentum;
+    t.nesterov = nesterov;
+    t.first = first;
+    t.use_decay = weight_decay != 0;
     return t;
 }
 

@@ -2,8 +2,8 @@
 /* Replicas on the CPU: each a thread with its share of the processors and its own dpt_exec; weights
  * are shared in the caller's memory. A step is two orders: every replica computes the gradient of its
  * part (already weighted by 1 / samples of the batch); then each reduces and updates its own slice of
- * the flat arrays, in replica order. One global gradient, bit-reproducible. All of it happens in
- * submit; collect hands out the sums. */
+ * the flat arrays, in replica order. LARS has a third between them, which measures norms. One global
+ * gradient, bit-reproducible. All of it happens in submit; collect hands out the sums. */
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "dpload.h"
@@ -25,6 +25,8 @@ typedef struct team {
     const dpt_backend *backend;
     const dpt_graph *graph;
     const int *cancel; /* the caller's, for the execs */
+    dpt_rule rule;
+    int64_t *updates; /* the caller's, or NULL */
     int replicas;
     replica *replica;       /* [replicas] */
     dpt_crew *crew;         /* a member per replica */
@@ -61,6 +63,15 @@ static int train(void *arg, int index, dpl_text *why)
     replica *r = &t->replica[index];
 
     return r->step.n ? t->backend->train(r->exec, &r->step, why) : DPL_OK;
+}
+
+static int measure_norms(void *arg, int index, dpl_text *why)
+{
+    const team *t = arg;
+
+    (void)why;
+    dpt_reduce_norms(&t->reduce, index, t->replicas);
+    return DPL_OK;
 }
 
 static int update(void *arg, int index, dpl_text *why)
@@ -104,7 +115,11 @@ static int set_up_scratch(team *t, const dpt_team_options *opt)
     t->reduce.graph = t->graph;
     t->reduce.params = opt->params;
     t->reduce.momentum = opt->momentum;
+    t->reduce.second = opt->second;
     t->reduce.buffers = opt->buffers;
+    if (opt->rule == DPT_RULE_LARS &&
+        !(t->reduce.norms = dpl_calloc(dpt_reduce_norm_count(t->graph), sizeof(double))))
+        return DPL_ENOMEM;
     for (int i = 0; i < t->replicas; i++) {
         dpt_step *s = &t->replica[i].step;
         s->params = opt->params;
@@ -122,6 +137,8 @@ static int set_up(team *t, const dpt_team_options *opt)
     t->backend = opt->backend;
     t->graph = opt->graph;
     t->cancel = opt->cancel;
+    t->rule = opt->rule;
+    t->updates = opt->updates;
     t->replicas = opt->replicas;
     if (!(t->replica = dpl_calloc((size_t)t->replicas, sizeof *t->replica))) return DPL_ENOMEM;
     for (int i = 0; i < t->replicas; i++) {
@@ -139,6 +156,7 @@ static void destroy(dpt_team *base)
 
     if (t->crew) dpt_crew_do(t->crew, destroy_exec, t, NULL);
     dpt_crew_destroy(&t->crew);
+    free(t->reduce.norms);
     free(t->reduce.part);
     free(t->scratch);
     free(t->replica);
@@ -204,6 +222,17 @@ static void add_sums(const team *t, dpt_sums *sums)
     }
 }
 
+static int change_weights(team *t, const dpt_update *u, dpl_text *why)
+{
+    int err = DPL_OK;
+
+    assert(u->rule == t->rule);
+    t->reduce.update = *u;
+    if (t->updates) t->reduce.step = ++*t->updates;
+    if (u->rule == DPT_RULE_LARS) err = dpt_crew_do(t->crew, measure_norms, t, why);
+    return err ? err : dpt_crew_do(t->crew, update, t, why);
+}
+
 static int submit(dpt_team *base, const dpt_team_step *step, dpl_text *why)
 {
     team *t = (team *)base;
@@ -222,10 +251,9 @@ static int submit(dpt_team *base, const dpt_team_step *step, dpl_text *why)
                                                                .batch_stats = s->batch_stats,
                                                                .share = (double)s->n / (double)n };
     }
-    t->reduce.sgd = step->sgd;
     if ((err = dpt_crew_do(t->crew, train, t, why))) return err; /* weights are as before */
     add_sums(t, &t->result.sums);
-    return dpt_crew_do(t->crew, update, t, why);
+    return change_weights(t, &step->update, why);
 }
 
 static int collect(dpt_team *base, dpt_team_result *r, dpl_text *why)

@@ -20,16 +20,26 @@ typedef struct dpt_reduce {
     const dpt_graph *graph;
     dpt_reduce_part *part; /* [parts] of replicas with samples, in replica order */
     int parts;
-    dpt_sgd sgd;
-    float *params, *momentum, *buffers;
+    dpt_update update;
+    int64_t step; /* ADAMW: 1, 2, … of updates */
+    float *params, *buffers;
+    float *momentum, *second; /* momentum: ADAMW's first moment; second: its second, else NULL */
+    double *norms;            /* LARS: [dpt_reduce_norm_count()] for sums of squares, else NULL */
 } dpt_reduce;
 
 /** floats rounded up to whole cache lines: what slices begin at. */
 size_t dpt_reduce_padded(size_t floats);
 
+/** Doubles of dpt_reduce.norms. */
+size_t dpt_reduce_norm_count(const dpt_graph *g);
+
+/** LARS only, before any slice is updated: sum the gradients of share k of n of the blocks, and their
+ *  squares. A block belongs to one tensor, and its place does not depend on n. */
+void dpt_reduce_norms(const dpt_reduce *r, int k, int n);
+
 /** Slice k of n of the flat arrays. Slices do not overlap and may run at once, in any thread; each
- *  number is summed over the parts in their order, so that the result has the same bits whatever n
- *  is and who comes first. */
+ *  number is summed over the parts in their order, and norms over the blocks in theirs, so that the
+ *  result has the same bits whatever n is and who comes first. */
 void dpt_reduce_slice(const dpt_reduce *r, int k, int n);
 
 #ifdef __cplusplus

@@ -161,7 +161,7 @@ static void tear_down(trial *t)
 /* One step with pictures for device k alone. */
 static int one_step(trial *t, int k, double *seconds, dpl_text *why)
 {
-    const dpt_team_step s = { .part = t->step, .sgd = { .lr = 0 }, .planned = t->n };
+    const dpt_team_step s = { .part = t->step, .update = { .lr = 0 }, .planned = t->n };
     const int64_t began = dpl_now_ns();
     dpt_team_result result;
     int err;

@@ -30,9 +30,15 @@ typedef struct dpt_team_options {
     const dpt_graph *graph;
     int replicas;                       /* devices of this process */
     const int *max_n;                   /* [replicas] largest part of each */
-    float *params, *momentum, *buffers; /* caller's. Read by create; written by collect (CPU) or by
+    dpt_rule rule;                      /* of every step */
+    float *params, *momentum, *buffers; /* caller's. Read by create; written by submit (CPU) or by
                                            fetch (GPU) only */
-    const int *cancel;                  /* as in dpt_exec_options. CPU: cuts steps short too. GPU:
+    float *second; /* ADAMW: second moments, beside the first in momentum; else NULL. Both are zero
+                         before the first step. As params */
+    int64_t
+        *updates; /* optimizer steps made since the start: neither empty ones nor those that fp16
+                         skipped. Needed for ADAMW, else it may be NULL. As params */
+    const int *cancel; /* as in dpt_exec_options. CPU: cuts steps short too. GPU:
                                            create only; a step takes little and is finished */
 
     /* CPU */
@@ -70,7 +76,7 @@ typedef struct dpt_team_part {
 /** One step. Parts may be empty; when nobody has a sample, nothing changes, and the sums say n = 0. */
 typedef struct dpt_team_step {
     const dpt_team_part *part; /* [replicas], read during the call */
-    dpt_sgd sgd;
+    dpt_update update;         /* of the team's rule */
     int planned; /* samples of the batch over all processes, refused ones included: what gradients are
                     divided by until the real number is known */
     int stop;    /* 1 = this process wants to stop after this step: see dpt_team_result.stop */

@@ -7,13 +7,13 @@
 
 /* clang-format off */
 enum { SGD_N = 40, SGD_STEPS = 5, SGD_CASES = 6 };
-static const dpt_sgd sgd_case[SGD_CASES] = {
-    { 0.1, 0.0, 0.0, 0, 0 },
-    { 0.1, 0.0, 0.0001, 0, 0 },
-    { 0.1, 0.9, 0.0, 0, 0 },
-    { 0.1, 0.9, 0.0001, 0, 0 },
-    { 0.05, 0.9, 0.0005, 1, 0 },
-    { 0.037, 0.85, 0.01, 1, 0 },
+static const dpt_update sgd_case[SGD_CASES] = {
+    { .lr = 0.1, .momentum = 0.0, .weight_decay = 0.0, .nesterov = 0 },
+    { .lr = 0.1, .momentum = 0.0, .weight_decay = 0.0001, .nesterov = 0 },
+    { .lr = 0.1, .momentum = 0.9, .weight_decay = 0.0, .nesterov = 0 },
+    { .lr = 0.1, .momentum = 0.9, .weight_decay = 0.0001, .nesterov = 0 },
+    { .lr = 0.05, .momentum = 0.9, .weight_decay = 0.0005, .nesterov = 1 },
+    { .lr = 0.037, .momentum = 0.85, .weight_decay = 0.01, .nesterov = 1 },
 };
 static const float sgd_start[40] = {
     -0x1.868d74p+0f, -0x1.801e62p-1f, -0x1.4ed696p-1f, -0x1.9c0734p+0f, -0x1.9a48e6p-4f,

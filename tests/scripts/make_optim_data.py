@@ -65,9 +65,10 @@ def write_sgd(path):
                 "#ifndef TESTS_DATA_OPTIM_SGD_H\n#define TESTS_DATA_OPTIM_SGD_H\n\n"
                 "#include \"trainer/optim.h\"\n\n/* clang-format off */\n")
         f.write(f"enum {{ SGD_N = {N}, SGD_STEPS = {STEPS}, SGD_CASES = {len(CASES)} }};\n")
-        f.write("static const dpt_sgd sgd_case[SGD_CASES] = {\n")
+        f.write("static const dpt_update sgd_case[SGD_CASES] = {\n")
         for lr, momentum, decay, nesterov in CASES:
-            f.write(f"    {{ {lr}, {momentum}, {decay}, {int(nesterov)}, 0 }},\n")
+            f.write(f"    {{ .lr = {lr}, .momentum = {momentum}, .weight_decay = {decay}, "
+                    f".nesterov = {int(nesterov)} }},\n")
         f.write("};\n")
         array(f, "sgd_start", plain["start"])
         array(f, "sgd_grads", plain["grads"])

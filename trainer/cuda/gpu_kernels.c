@@ -13,6 +13,7 @@ const dpt_gpu_kernels dpt_gpu_kernels_table = {
     .pack = dpt_gpu_pack,
     .unpack = dpt_gpu_unpack,
     .update = dpt_gpu_update_run,
+    .count_update = dpt_gpu_count_update,
     .check_finite = dpt_gpu_check_finite,
     .scale_update = dpt_gpu_scale_update,
     .ema = dpt_gpu_ema,

@@ -10,6 +10,7 @@
 #define DPT_TRAINER_CUDA_GPU_KERNELS_H
 
 #include "trainer/cuda/gpu_exec.h"
+#include "trainer/optim.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -88,7 +89,7 @@ int dpt_gpu_weights_to_flat(const dpt_gpu_tensor *table, int tensors, size_t ele
 /* Segments of the flat array: buckets and rules of the optimizer. At most 65535, none overlap. */
 typedef struct dpt_gpu_segment {
     size_t at, count; /* floats */
-    int decay;        /* 1 = weight decay applies */
+    int decay;        /* 1 = weight decay applies, with LARS the adapted rate too */
 } dpt_gpu_segment;
 /** Copy segments of flat one behind the other into packed, each at the next multiple of 16 bytes, or
  *  back. floats: of all segments together (it sizes the grid). Gaps are left alone. */
@@ -97,13 +98,11 @@ int dpt_gpu_pack(const dpt_gpu_segment *table, int segments, size_t floats, cons
 int dpt_gpu_unpack(const dpt_gpu_segment *table, int segments, size_t floats, const float *packed,
                    float *flat, void *stream);
 
-typedef enum dpt_gpu_rule { DPT_GPU_SGD, DPT_GPU_ADAMW, DPT_GPU_LARS } dpt_gpu_rule;
-
 enum { DPT_GPU_NORM_PARTS = 32 };
 
 /* One optimizer step over all parameters of the segments: one launch, LARS three. */
 typedef struct dpt_gpu_update {
-    dpt_gpu_rule rule;
+    dpt_rule rule;
     const dpt_gpu_segment *table; /* [segments] in device memory, in order of `at` */
     int segments;
     size_t floats; /* of the flat arrays */
@@ -117,6 +116,10 @@ typedef struct dpt_gpu_update {
     int nesterov;
     int first; /* SGD, LARS: momentum is not read. Where steps may be skipped: 0, and momentum zero */
     int64_t step; /* ADAMW: 1, 2, … */
+    /* ADAMW, where steps may be skipped: device memory, the number of this step as
+     * dpt_gpu_count_update() left it: step, or step - 1 when the one before it was skipped and nobody
+     * knew that yet. NULL = step */
+    const int64_t *done;
     /* Gradients are multiplied by planned / sums[DPT_GPU_N], and by 1 / *scale. NULL = not. Where
      * sums[DPT_GPU_N] is 0, everything is left as it is. */
     double planned;
@@ -125,10 +128,11 @@ typedef struct dpt_gpu_update {
     const int32_t *skip; /* device flag: not 0 = leave everything as it is. NULL = never */
     double *norms;       /* scratch, LARS: [segments * (2 * DPT_GPU_NORM_PARTS + 1)] */
 } dpt_gpu_update;
-/** SGD: bit-equal to dpt_sgd_update(). ADAMW: to torch.optim.AdamW with its portable CPU kernels.
- *  LARS, per segment, as apex's LARC without clipping: gradients become (g + wd * w) * trust * |w| /
- *  (|g| + wd * |w| + eps), and stay as they are where |w| or |g| is 0; then SGD with momentum. */
+/** SGD, ADAMW: bit-equal to dpt_sgd_update(), dpt_adamw_update(). LARS: a segment is a tensor; as
+ *  dpt_lars_update(), with sums of squares in an order of its own. */
 int dpt_gpu_update_run(const dpt_gpu_update *u, void *stream);
+/** ++*done, unless the update with the same sums and skip leaves everything as it is. */
+int dpt_gpu_count_update(int64_t *done, const double *sums, const int32_t *skip, void *stream);
 
 /* v, average, running, stats: aligned as floats are. */
 
@@ -173,6 +177,7 @@ typedef struct dpt_gpu_kernels {
     int (*unpack)(const dpt_gpu_segment *table, int segments, size_t floats, const float *packed,
                   float *flat, void *stream);
     int (*update)(const dpt_gpu_update *u, void *stream);
+    int (*count_update)(int64_t *done, const double *sums, const int32_t *skip, void *stream);
     int (*check_finite)(const float *v, size_t n, int32_t *flag, void *stream);
     int (*scale_update)(float *scale, int32_t *good, const int32_t *flag, double growth,
                         double backoff, int interval, void *stream);

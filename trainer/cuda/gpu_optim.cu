@@ -11,8 +11,14 @@
 struct dpt_update_job {
     dpt_gpu_update u;
     dpt_sgd_terms sgd[2]; /* [decay] */
+    dpt_adamw_terms adamw[2]; /* [1]: of the step before, when one was left out */
+    int whole;                /* all arrays begin on 16 bytes */
+};
+
+/* What is known only on the GPU. */
+struct dpt_update_now {
+    float factor; /* of gradients */
     dpt_adamw_terms adamw;
-    int whole; /* all arrays begin on 16 bytes */
 };
 
 /* What a rule reads and writes of one parameter. */
@@ -30,6 +36,13 @@ static __device__ bool factor_of(const dpt_gpu_update &u, float *factor)
     if (u.sums || u.scale)
         *factor = dpt_gradient_factor(u.sums ? u.planned : 1, n, u.scale ? (double)*u.scale : 1.0);
     return true;
+}
+
+static __device__ dpt_update_now now_of(const dpt_update_job &job, float factor)
+{
+    const bool late = job.u.done && *job.u.done < job.u.step;
+
+    return { factor, late ? job.adamw[1] : job.adamw[0] };
 }
 
 /* --- norms --- */
@@ -86,8 +99,9 @@ static __global__ void __launch_bounds__(DPT_THREADS, 4) ratio_kernel(const dpt_
             weights += u.norms[part_at(s, k)];
             grads += u.norms[part_at(s, k) + 1];
         }
+        if (!u.table[s].decay) weights = 0; /* and with it the ratio */
         u.norms[ratio_at(u, s)] =
-            (double)dpt_lars_ratio(u.trust, decay_of(u, s), u.eps, sqrt(weights), sqrt(grads));
+            (double)dpt_lars_ratio(u.trust, u.weight_decay, u.eps, sqrt(weights), sqrt(grads));
     }
 }
 
@@ -110,15 +124,15 @@ static __device__ int segment_of(const dpt_gpu_update &u, size_t i)
 }
 
 template <int RULE, bool MOVED>
-static __device__ void step(const dpt_update_job &job, int segment, float factor,
+static __device__ void step(const dpt_update_job &job, int segment, const dpt_update_now &now,
                             dpt_update_cell *c)
 {
     const int decayed = job.u.table[segment].decay != 0;
-    const float g = c->g * factor;
+    const float g = c->g * now.factor;
 
-    if constexpr (RULE == DPT_GPU_ADAMW) {
-        c->p = dpt_adamw(&job.adamw, decayed, c->p, &c->m, &c->v, g);
-    } else if constexpr (RULE == DPT_GPU_LARS) {
+    if constexpr (RULE == DPT_RULE_ADAMW) {
+        c->p = dpt_adamw(&now.adamw, decayed, c->p, &c->m, &c->v, g);
+    } else if constexpr (RULE == DPT_RULE_LARS) {
         const float ratio = (float)job.u.norms[ratio_at(job.u, (unsigned)segment)];
         const float decay = (float)decay_of(job.u, (unsigned)segment);
         const float scaled = dpt_lars_gradient(ratio, decay, c->p, g);
@@ -133,39 +147,41 @@ static __device__ void step(const dpt_update_job &job, int segment, float factor
 
 /* Four neighbours of one segment. */
 template <int RULE, bool MOVED>
-static __device__ void step_four(const dpt_update_job &job, int segment, float factor, size_t i)
+static __device__ void step_four(const dpt_update_job &job, int segment, const dpt_update_now &now,
+                                 size_t i)
 {
     const dpt_gpu_update &u = job.u;
     const dpt_vec<float> g = dpt_load16(u.grads + i);
     dpt_vec<float> p = dpt_load16(u.params + i), m = p, v = p;
 
     if (MOVED) m = dpt_load16(u.momentum + i);
-    if (RULE == DPT_GPU_ADAMW) v = dpt_load16(u.second + i);
+    if (RULE == DPT_RULE_ADAMW) v = dpt_load16(u.second + i);
     for (int k = 0; k < 4; k++) {
         dpt_update_cell c = { p.at[k], g.at[k], m.at[k], v.at[k] };
 
-        step<RULE, MOVED>(job, segment, factor, &c);
+        step<RULE, MOVED>(job, segment, now, &c);
         p.at[k] = c.p;
         m.at[k] = c.m;
         v.at[k] = c.v;
     }
     dpt_store16(u.params + i, p);
     if (MOVED) dpt_store16(u.momentum + i, m);
-    if (RULE == DPT_GPU_ADAMW) dpt_store16(u.second + i, v);
+    if (RULE == DPT_RULE_ADAMW) dpt_store16(u.second + i, v);
 }
 
 template <int RULE, bool MOVED>
-static __device__ void step_one(const dpt_update_job &job, int segment, float factor, size_t i)
+static __device__ void step_one(const dpt_update_job &job, int segment, const dpt_update_now &now,
+                                size_t i)
 {
     const dpt_gpu_update &u = job.u;
     dpt_update_cell c = { u.params[i], u.grads[i], 0, 0 };
 
     if (MOVED) c.m = u.momentum[i];
-    if (RULE == DPT_GPU_ADAMW) c.v = u.second[i];
-    step<RULE, MOVED>(job, segment, factor, &c);
+    if (RULE == DPT_RULE_ADAMW) c.v = u.second[i];
+    step<RULE, MOVED>(job, segment, now, &c);
     u.params[i] = c.p;
     if (MOVED) u.momentum[i] = c.m;
-    if (RULE == DPT_GPU_ADAMW) u.second[i] = c.v;
+    if (RULE == DPT_RULE_ADAMW) u.second[i] = c.v;
 }
 
 template <int RULE, bool MOVED>
@@ -175,21 +191,28 @@ static __global__ void __launch_bounds__(DPT_THREADS, 2) update_kernel(const dpt
     float factor;
 
     if (!factor_of(job.u, &factor)) return;
+    const dpt_update_now now = now_of(job, factor);
     for (size_t q = dpt_thread(); q < dpt_fours(n, 0); q += dpt_stride()) {
         const dpt_four f = dpt_four_at(q, n, 0);
         const int segment = segment_of(job.u, f.from);
 
         if (job.whole && f.whole && segment >= 0 &&
             f.to <= job.u.table[segment].at + job.u.table[segment].count) {
-            step_four<RULE, MOVED>(job, segment, factor, f.from);
+            step_four<RULE, MOVED>(job, segment, now, f.from);
             continue;
         }
         for (size_t i = f.from; i < f.to; i++) {
             const int own = segment_of(job.u, i);
 
-            if (own >= 0) step_one<RULE, MOVED>(job, own, factor, i);
+            if (own >= 0) step_one<RULE, MOVED>(job, own, now, i);
         }
     }
+}
+
+/* Same test as the update's. */
+static __global__ void count_kernel(int64_t *done, const double *sums, const int32_t *skip)
+{
+    if (!*skip && sums[DPT_GPU_N] != 0) ++*done;
 }
 
 /* --- host --- */
@@ -199,26 +222,24 @@ static int is_valid(const dpt_gpu_update *u)
     if (u->segments < 0 || u->segments > 65535 || (u->segments && !u->table)) return 0;
     if (!u->params || !u->grads || (u->sums && !(u->planned > 0))) return 0;
     switch (u->rule) {
-    case DPT_GPU_SGD: return u->momentum || u->beta1 == 0;
-    case DPT_GPU_ADAMW: return u->momentum && u->second && u->step >= 1;
-    case DPT_GPU_LARS: return (u->momentum || u->beta1 == 0) && u->norms;
+    case DPT_RULE_SGD: return u->momentum || u->beta1 == 0;
+    case DPT_RULE_ADAMW: return u->momentum && u->second && u->step >= 1;
+    case DPT_RULE_LARS: return (u->momentum || u->beta1 == 0) && u->norms;
     }
     return 0;
 }
 
 static dpt_update_job job_of(const dpt_gpu_update *u)
 {
-    const dpt_sgd plain = { u->lr, u->beta1, 0, u->nesterov, u->first };
-    const dpt_sgd decayed = { u->lr, u->beta1, u->weight_decay, u->nesterov, u->first };
     dpt_update_job job;
 
     memset(&job, 0, sizeof job);
     job.u = *u;
-    job.sgd[0] = dpt_sgd_terms_of(&plain);
-    job.sgd[1] = dpt_sgd_terms_of(&decayed);
-    if (u->rule == DPT_GPU_ADAMW)
-        job.adamw =
-            dpt_adamw_terms_of(u->lr, u->weight_decay, u->beta1, u->beta2, u->eps, (double)u->step);
+    job.sgd[0] = dpt_sgd_terms_of(u->lr, u->beta1, 0, u->nesterov, u->first);
+    job.sgd[1] = dpt_sgd_terms_of(u->lr, u->beta1, u->weight_decay, u->nesterov, u->first);
+    for (int late = 0; u->rule == DPT_RULE_ADAMW && late < 2 && late < u->step; late++)
+        job.adamw[late] = dpt_adamw_terms_of(u->lr, u->weight_decay, u->beta1, u->beta2, u->eps,
+                                             (double)(u->step - late));
     job.whole = dpt_aligned16(u->params) && dpt_aligned16(u->grads) && dpt_aligned16(u->momentum) &&
                 dpt_aligned16(u->second);
     return job;
@@ -238,7 +259,7 @@ template <int RULE> static int launch(const dpt_update_job &job, void *stream)
 {
     const unsigned grid = dpt_grid(job.u.floats, DPT_THREADS * 4, DPT_BLOCKS);
 
-    if (RULE == DPT_GPU_ADAMW || job.u.beta1 != 0)
+    if (RULE == DPT_RULE_ADAMW || job.u.beta1 != 0)
         return DPT_LAUNCH((update_kernel<RULE, true>), grid, DPT_THREADS, 0, stream, job);
     return DPT_LAUNCH((update_kernel<RULE, false>), grid, DPT_THREADS, 0, stream, job);
 }
@@ -249,8 +270,14 @@ int dpt_gpu_update_run(const dpt_gpu_update *u, void *stream)
 
     if (!u || !is_valid(u)) return cudaErrorInvalidValue;
     if (!u->segments || !u->floats) return cudaSuccess;
-    if (u->rule == DPT_GPU_SGD) return launch<DPT_GPU_SGD>(job_of(u), stream);
-    if (u->rule == DPT_GPU_ADAMW) return launch<DPT_GPU_ADAMW>(job_of(u), stream);
+    if (u->rule == DPT_RULE_SGD) return launch<DPT_RULE_SGD>(job_of(u), stream);
+    if (u->rule == DPT_RULE_ADAMW) return launch<DPT_RULE_ADAMW>(job_of(u), stream);
     if ((err = norms(u, stream))) return err;
-    return launch<DPT_GPU_LARS>(job_of(u), stream);
+    return launch<DPT_RULE_LARS>(job_of(u), stream);
+}
+
+int dpt_gpu_count_update(int64_t *done, const double *sums, const int32_t *skip, void *stream)
+{
+    if (!done || !sums || !skip) return cudaErrorInvalidValue;
+    return DPT_LAUNCH(count_kernel, 1, 1, 0, stream, done, sums, skip);
 }

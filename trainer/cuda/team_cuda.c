@@ -40,18 +40,21 @@ static int check_distinct(const dpt_team_options *opt, dpl_text *why)
     return DPL_OK;
 }
 
-/* Neighbours of one rule become one segment. @return number of segments */
-static int cut_segments(const dpt_graph *g, dpt_gpu_segment *out)
+/* Neighbours to which weight decay applies alike become one segment; with LARS, where tensors have
+ * rates of their own, each is one. @return number of segments */
+static int cut_segments(const dpt_graph *g, dpt_rule rule, dpt_gpu_segment *out)
 {
     int n = 0;
 
     for (int i = 0; i < g->params; i++) {
         const dpt_param *p = &g->param[i];
+        const int decay = dpt_rule_decays(rule, p->decay, p->dims);
 
-        if (n && out[n - 1].decay == p->decay && out[n - 1].at + out[n - 1].count == p->offset)
+        if (n && rule != DPT_RULE_LARS && out[n - 1].decay == decay &&
+            out[n - 1].at + out[n - 1].count == p->offset)
             out[n - 1].count += p->count;
         else
-            out[n++] = (dpt_gpu_segment){ p->offset, p->count, p->decay };
+            out[n++] = (dpt_gpu_segment){ p->offset, p->count, decay };
     }
     return n;
 }
@@ -67,6 +70,7 @@ static int set_up(dpt_cuda_team *t, const dpt_team_options *opt)
     if (t->opt.timeout_ms < 1) t->opt.timeout_ms = TIMEOUT_MS;
     t->ranks = t->opt.world * opt->replicas;
     t->next_scale = 1;
+    t->updates = opt->updates ? *opt->updates : 0;
     t->bucket = dpl_calloc(params, sizeof *t->bucket);
     t->segment = dpl_calloc(params, sizeof *t->segment);
     t->streams = dpl_calloc((size_t)opt->replicas, sizeof *t->streams);
@@ -75,7 +79,7 @@ static int set_up(dpt_cuda_team *t, const dpt_team_options *opt)
     t->buckets =
         dpt_buckets_cut(opt->graph, opt->bucket_bytes ? opt->bucket_bytes : DPT_BUCKET_FIRST,
                         opt->bucket_bytes ? opt->bucket_bytes : DPT_BUCKET_BYTES, t->bucket);
-    t->segments = cut_segments(opt->graph, t->segment);
+    t->segments = cut_segments(opt->graph, opt->rule, t->segment);
     for (int i = 0; i < opt->replicas; i++) {
         t->member[i].team = t;
         t->member[i].index = i;
@@ -168,25 +172,24 @@ static int create(dpt_team **out, const dpt_team_options *opt, dpl_text *why)
 
 /* --- steps --- */
 
-/* The loss scale of a step follows from the steps up to two before it, whatever of them has been collected
- * by now: so every process finds the same one. An overflow of a step that still had an older scale
- * says nothing about the present one. */
-static double scale_of_step(dpt_cuda_team *t, int slot)
+/* Take notice of a step that was collected. The loss scale of a step follows from those up to two before
+ * it, whatever of them has been collected by now: so every process finds the same one. An overflow
+ * of a step that still had an older scale says nothing about the present one. */
+static void note_step(dpt_cuda_team *t, int slot)
 {
-    if (t->type != DPT_GPU_FP16) return 1;
-    if (t->submitted >= DPT_CUDA_DEPTH) {
-        const int overflow = t->member[0].host->result[slot].bad;
+    const dpt_cuda_result *r = &t->member[0].host->result[slot];
+    const int overflow = r->bad;
 
-        t->skipped += overflow;
-        if (overflow && t->scale[slot] == t->next_scale) {
-            t->next_scale /= 2;
-            t->good = 0;
-        } else if (!overflow && ++t->good == GOOD_STEPS) {
-            t->next_scale = fmin(2 * t->next_scale, most_scale);
-            t->good = 0;
-        }
+    t->updates += !overflow && r->sums[DPT_GPU_N] > 0;
+    if (t->type != DPT_GPU_FP16) return;
+    t->skipped += overflow;
+    if (overflow && t->scale[slot] == t->next_scale) {
+        t->next_scale /= 2;
+        t->good = 0;
+    } else if (!overflow && ++t->good == GOOD_STEPS) {
+        t->next_scale = fmin(2 * t->next_scale, most_scale);
+        t->good = 0;
     }
-    return t->next_scale;
 }
 
 static void check_parts(const dpt_cuda_team *t, const dpt_team_part *part)
@@ -206,8 +209,11 @@ static int submit(dpt_team *base, const dpt_team_step *s, dpl_text *why)
     int err;
 
     assert(t->submitted - t->collected < DPT_CUDA_DEPTH && s->planned > 0);
+    assert(s->update.rule == t->opt.rule);
     check_parts(t, s->part);
-    t->scale[c.slot] = scale_of_step(t, c.slot);
+    if (t->submitted >= DPT_CUDA_DEPTH) note_step(t, c.slot);
+    t->scale[c.slot] = t->next_scale;
+    c.update = t->updates + (t->submitted ? DPT_CUDA_DEPTH : 1);
     if (!(err = give(t, dpt_cuda_order_step, &c, why))) t->submitted++;
     return err;
 }

@@ -62,6 +62,9 @@ typedef struct dpt_cuda_member {
     cudaEvent_t begun[DPT_CUDA_DEPTH];  /* on compute, timed: the step's data is there */
     cudaEvent_t ended[DPT_CUDA_DEPTH];  /* on compute, timed: the update is done */
     float *params, *momentum, *buffers; /* this and what follows is device memory */
+    float *second;                      /* AdamW */
+    int64_t *updates;                   /* steps made, as dpt_team_options.updates */
+    double *norms;                      /* LARS: what its kernels work with */
     float *grads, *batch_stats, *mix;
     int32_t *labels, *labels2;
     dpt_cuda_result *result;
@@ -86,11 +89,13 @@ struct dpt_cuda_team {
     dpt_comm_id id;
     dpt_bucket *bucket; /* [buckets] */
     int buckets;
-    dpt_gpu_segment *segment; /* [segments] stretches of parameters with one rule of weight decay */
+    dpt_gpu_segment *segment; /* [segments] see cut_segments() */
     int segments;
     int64_t submitted, collected; /* steps */
+    int64_t
+        updates; /* steps made of those that are DPT_CUDA_DEPTH or more ago, and before the team */
 
-    /* fp16 only, the caller's thread: see scale_of_step() */
+    /* fp16 only, the caller's thread: see note_step() */
     double scale[DPT_CUDA_DEPTH], next_scale;
     int good;
     int64_t skipped;
@@ -129,6 +134,7 @@ typedef struct dpt_cuda_call {
     const dpt_team_step *step;
     const dpt_team_part *part; /* [opt.replicas] */
     int slot;
+    int64_t update;  /* the number of the step, if the one before it was not skipped */
     uint64_t number; /* of the step, for profilers */
 } dpt_cuda_call;
 

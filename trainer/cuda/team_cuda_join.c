@@ -3,6 +3,8 @@
 #include "dpload.h"
 #include "trainer/cuda/team_cuda.h"
 
+#include <string.h>
+
 /* --- who is there --- */
 
 static int join(dpt_cuda_member *m, const dpt_team_options *opt, dpl_text *why)
@@ -35,11 +37,13 @@ static int talk_over(dpt_cuda_member *m, const char *what, dpl_text *why)
 
 /* --- do all processes mean the same run? --- */
 
-enum { TRAITS = 9 };
+enum { TRAITS = 10 };
 static const char *const trait_name[TRAITS] = {
-    "parameters",      "running statistics",   "classes",
-    "picture height",  "picture width",        "kind of pixels",
-    "type of numbers", "GPUs of each process", "check sum of classes, options and position"
+    "parameters",      "running statistics",
+    "classes",         "picture height",
+    "picture width",   "kind of pixels",
+    "type of numbers", "GPUs of each process",
+    "optimizer",       "check sum of classes, options and position"
 };
 
 static void traits_of(const dpt_cuda_team *t, double out[TRAITS])
@@ -54,7 +58,8 @@ static void traits_of(const dpt_cuda_team *t, double out[TRAITS])
     out[5] = t->opt.bytes;
     out[6] = t->type;
     out[7] = t->opt.replicas;
-    out[8] = (double)(t->opt.digest >> 11); /* what a double holds exactly */
+    out[8] = t->opt.rule;
+    out[9] = (double)(t->opt.digest >> 11); /* what a double holds exactly */
 }
 
 /* Gradients are not there yet: their memory carries the numbers. */
@@ -93,23 +98,46 @@ static int check_peers(dpt_cuda_member *m, dpl_text *why)
 
 /* --- weights --- */
 
-static int upload_weights(dpt_cuda_member *m, const dpt_team_options *opt, dpl_text *why)
-{
-    const size_t params = opt->graph->param_floats * sizeof(float);
-    int err = dpt_cuda_upload(m, m->params, opt->params, params, why);
+/* An array on the GPU and the caller's, which may be NULL. */
+typedef struct array {
+    void *dev, *host;
+    size_t bytes;
+} array;
 
-    if (!err && opt->momentum) err = dpt_cuda_upload(m, m->momentum, opt->momentum, params, why);
-    if (!err && opt->graph->buffer_floats)
-        err = dpt_cuda_upload(m, m->buffers, opt->buffers,
-                              opt->graph->buffer_floats * sizeof(float), why);
+enum { ARRAYS = 5 };
+
+static void list_arrays(const dpt_cuda_member *m, const dpt_team_options *o, array out[ARRAYS])
+{
+    const size_t params = o->graph->param_floats * sizeof(float);
+    const size_t buffers = o->graph->buffer_floats * sizeof(float);
+    const array list[ARRAYS] = { { m->params, o->params, params },
+                                 { m->momentum, o->momentum, params },
+                                 { m->second, o->second, m->second ? params : 0 },
+                                 { m->updates, o->updates, sizeof *m->updates },
+                                 { m->buffers, o->buffers, buffers } };
+
+    memcpy(out, list, sizeof list);
+}
+
+static int upload_weights(dpt_cuda_member *m, dpl_text *why)
+{
+    array a[ARRAYS];
+    int err = DPL_OK;
+
+    list_arrays(m, &m->team->opt, a);
+    for (int i = 0; i < ARRAYS && !err; i++)
+        if (a[i].host && a[i].bytes) err = dpt_cuda_upload(m, a[i].dev, a[i].host, a[i].bytes, why);
     return err;
 }
 
-static int clear_momentum(dpt_cuda_member *m, dpl_text *why)
+/* What the caller may not have. */
+static int clear_state(dpt_cuda_member *m, dpl_text *why)
 {
     const size_t bytes = m->team->opt.graph->param_floats * sizeof(float);
     cudaError_t e = cudaMemsetAsync(m->momentum, 0, bytes, m->compute);
 
+    if (e == cudaSuccess && m->second) e = cudaMemsetAsync(m->second, 0, bytes, m->compute);
+    if (e == cudaSuccess) e = cudaMemsetAsync(m->updates, 0, sizeof *m->updates, m->compute);
     if (e == cudaSuccess) e = cudaEventRecord(m->written, m->compute);
     if (e != cudaSuccess) return dpt_cuda_check(e, "clearing momentum", why);
     return dpt_cuda_wait(m, m->written, "clearing momentum", why);
@@ -117,14 +145,12 @@ static int clear_momentum(dpt_cuda_member *m, dpl_text *why)
 
 static int share_weights(dpt_cuda_member *m, dpl_text *why)
 {
-    const dpt_graph *g = m->team->opt.graph;
-    const size_t params = g->param_floats * sizeof(float);
-    int err = dpt_comm_broadcast(m->comm, m->params, params, m->talk, why);
+    array a[ARRAYS];
+    int err = DPL_OK;
 
-    if (!err) err = dpt_comm_broadcast(m->comm, m->momentum, params, m->talk, why);
-    if (!err && g->buffer_floats)
-        err =
-            dpt_comm_broadcast(m->comm, m->buffers, g->buffer_floats * sizeof(float), m->talk, why);
+    list_arrays(m, &m->team->opt, a);
+    for (int i = 0; i < ARRAYS && !err; i++)
+        if (a[i].bytes) err = dpt_comm_broadcast(m->comm, a[i].dev, a[i].bytes, m->talk, why);
     return err ? err : talk_over(m, "sharing the weights", why);
 }
 
@@ -134,8 +160,8 @@ static int join_all(dpt_cuda_member *m, const dpt_team_options *opt, dpl_text *w
 
     if (m->team->ranks > 1) err = join(m, opt, why);
     if (!err && m->team->opt.world > 1) err = check_peers(m, why);
-    if (!err) err = clear_momentum(m, why);
-    if (!err && m->rank == 0) err = upload_weights(m, opt, why);
+    if (!err) err = clear_state(m, why);
+    if (!err && m->rank == 0) err = upload_weights(m, why);
     return !err && m->comm ? share_weights(m, why) : err;
 }
 
@@ -150,14 +176,13 @@ int dpt_cuda_order_join(void *arg, int index, dpl_text *why)
 
 static int fetch(dpt_cuda_member *m, dpl_text *why)
 {
-    const dpt_team_options *o = &m->team->opt;
-    const size_t params = o->graph->param_floats * sizeof(float);
-    int err = dpt_cuda_download(m, o->params, m->params, params, why);
+    array a[ARRAYS];
+    int err = DPL_OK;
 
-    if (!err && o->momentum) err = dpt_cuda_download(m, o->momentum, m->momentum, params, why);
-    if (!err && o->graph->buffer_floats)
-        err = dpt_cuda_download(m, o->buffers, m->buffers, o->graph->buffer_floats * sizeof(float),
-                                why);
+    list_arrays(m, &m->team->opt, a);
+    for (int i = 0; i < ARRAYS && !err; i++)
+        if (a[i].host && a[i].bytes)
+            err = dpt_cuda_download(m, a[i].host, a[i].dev, a[i].bytes, why);
     return err;
 }
 

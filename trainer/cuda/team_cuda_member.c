@@ -85,7 +85,7 @@ static void drop_streams(dpt_cuda_member *m)
 
 /* --- memory --- */
 
-enum { PIECES = 10 };
+enum { PIECES = 13 };
 
 typedef struct piece {
     void **p;
@@ -97,10 +97,15 @@ static void list_memory(dpt_cuda_member *m, piece out[PIECES])
     const dpt_graph *g = m->team->opt.graph;
     const size_t params = g->param_floats * sizeof(float);
     const size_t buffers = g->buffer_floats * sizeof(float);
-    const size_t n = (size_t)m->max_n;
+    const size_t n = (size_t)m->max_n, segments = (size_t)m->team->segments;
+    const dpt_rule rule = m->team->opt.rule;
+    const size_t norms = segments * (2 * DPT_GPU_NORM_PARTS + 1) * sizeof *m->norms;
     const piece list[PIECES] = {
         { (void **)&m->params, params },
         { (void **)&m->momentum, params },
+        { (void **)&m->second, rule == DPT_RULE_ADAMW ? params : 0 },
+        { (void **)&m->updates, sizeof *m->updates },
+        { (void **)&m->norms, rule == DPT_RULE_LARS ? norms : 0 },
         { (void **)&m->grads, params },
         { (void **)&m->buffers, buffers },
         { (void **)&m->batch_stats, buffers },
@@ -108,7 +113,7 @@ static void list_memory(dpt_cuda_member *m, piece out[PIECES])
         { (void **)&m->labels2, n * sizeof *m->labels2 },
         { (void **)&m->mix, n * sizeof *m->mix },
         { (void **)&m->result, sizeof *m->result },
-        { (void **)&m->segment, (size_t)m->team->segments * sizeof *m->segment },
+        { (void **)&m->segment, segments * sizeof *m->segment },
     };
 
     memcpy(out, list, sizeof list);
@@ -151,8 +156,8 @@ static int make_memory(dpt_cuda_member *m, dpl_text *why)
     }
     if (e == cudaErrorMemoryAllocation) {
         cudaGetLastError();
-        dpl_fail(why, DPL_ENOMEM,
-                 "out of GPU memory: weights, momentum and gradients of %s need %s",
+        dpl_fail(why, DPL_ENOMEM, "out of GPU memory: weights, %s and gradients of %s need %s",
+                 m->team->opt.rule == DPT_RULE_ADAMW ? "moments" : "momentum",
                  m->team->opt.graph->arch, in_words(m->bytes, b, sizeof b));
         return dpt_cuda_no_memory(why, advice);
     }

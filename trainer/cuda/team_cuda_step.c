@@ -144,38 +144,59 @@ static int queue_gradients(dpt_cuda_member *m, const dpt_cuda_call *c, const dpt
     return err;
 }
 
-static int queue_update(dpt_cuda_member *m, const dpt_cuda_call *c, dpl_text *why)
+/* All but the rule's own numbers. */
+static dpt_gpu_update update_of(const dpt_cuda_member *m, const dpt_cuda_call *c)
 {
     const dpt_cuda_team *t = m->team;
-    const dpt_graph *g = t->opt.graph;
-    const dpt_sgd *sgd = &c->step->sgd;
-    const dpt_gpu_update u = { .rule = DPT_GPU_SGD,
-                               .table = m->segment,
-                               .segments = t->segments,
-                               .floats = g->param_floats,
-                               .params = m->params,
-                               .grads = m->grads,
-                               .momentum = m->momentum,
-                               .lr = sgd->lr,
-                               .weight_decay = sgd->weight_decay,
-                               .beta1 = sgd->momentum,
-                               .nesterov = sgd->nesterov,
-                               .first = sgd->first,
-                               .planned = c->step->planned / t->scale[c->slot],
-                               .sums = m->result->sums,
-                               .skip = &m->result->bad };
+
+    return (dpt_gpu_update){ .rule = t->opt.rule,
+                             .table = m->segment,
+                             .segments = t->segments,
+                             .floats = t->opt.graph->param_floats,
+                             .params = m->params,
+                             .grads = m->grads,
+                             .momentum = m->momentum,
+                             .second = m->second,
+                             .norms = m->norms,
+                             .planned = c->step->planned / t->scale[c->slot],
+                             .sums = m->result->sums,
+                             .skip = &m->result->bad };
+}
+
+static int queue_update(dpt_cuda_member *m, const dpt_cuda_call *c, dpl_text *why)
+{
+    const dpt_update *const rule = &c->step->update;
+    dpt_gpu_update u = update_of(m, c);
+    int e = dpt_gpu_check_finite(m->grads, u.floats, &m->result->bad, m->compute);
+
+    u.lr = rule->lr;
+    u.weight_decay = rule->weight_decay;
+    u.beta1 = u.rule == DPT_RULE_ADAMW ? rule->beta1 : rule->momentum;
+    u.beta2 = rule->beta2;
+    u.eps = rule->eps;
+    u.trust = rule->trust;
+    u.nesterov = rule->nesterov;
+    u.first = rule->first;
+    u.step = c->update;
+    u.done = m->updates;
+    if (!e) e = dpt_gpu_count_update(m->updates, u.sums, u.skip, m->compute);
+    if (!e) e = dpt_gpu_update_run(&u, m->compute);
+    return dpt_cuda_check((cudaError_t)e, "the update", why);
+}
+
+static int queue_running(dpt_cuda_member *m, const dpt_cuda_call *c, dpl_text *why)
+{
     const dpt_gpu_running r = { .running = m->buffers,
                                 .stats = m->batch_stats,
-                                .n = g->buffer_floats,
+                                .n = m->team->opt.graph->buffer_floats,
                                 .keep = keep,
                                 .planned = c->step->planned,
                                 .sums = m->result->sums,
                                 .skip = &m->result->bad };
-    int e = dpt_gpu_check_finite(m->grads, g->param_floats, &m->result->bad, m->compute);
 
-    if (!e) e = dpt_gpu_update_run(&u, m->compute);
-    if (!e && g->buffer_floats) e = dpt_gpu_running_run(&r, m->compute);
-    return dpt_cuda_check((cudaError_t)e, "the update", why);
+    if (!r.n) return DPL_OK;
+    return dpt_cuda_check((cudaError_t)dpt_gpu_running_run(&r, m->compute),
+                          "updating running statistics", why);
 }
 
 static int queue_result(dpt_cuda_member *m, int slot, dpl_text *why)
@@ -215,7 +236,7 @@ static int queue_step(dpt_cuda_member *m, const dpt_cuda_call *c, const dpt_team
                               "the step", why)) ||
         (err = queue_gradients(m, c, p, why)) ||
         (err = queue_tail_sums(m, (double)p->n / c->step->planned, why)) ||
-        (err = queue_update(m, c, why)) ||
+        (err = queue_update(m, c, why)) || (err = queue_running(m, c, why)) ||
         (err = dpt_cuda_check(cudaEventRecord(m->ended[c->slot], m->compute), "the step", why)))
         return err;
     return queue_result(m, c->slot, why);
@@ -296,14 +317,17 @@ int dpt_cuda_order_evaluate(void *arg, int index, dpl_text *why)
 static int warm_up(dpt_cuda_member *m, const dpt_team_part *p, size_t bytes, dpl_text *why)
 {
     const dpt_graph *g = m->team->opt.graph;
-    const dpt_team_step step = { .sgd = { .lr = 0 }, .planned = p->n };
-    const dpt_cuda_call c = { .team = m->team, .step = &step };
+    dpt_team_step step = { .update = { .rule = m->team->opt.rule, .momentum = 0.5, .eps = 1 },
+                           .planned = p->n };
+    const dpt_cuda_call c = { .team = m->team, .step = &step, .update = 1 };
     const struct {
         void *p;
         size_t bytes;
     } zero[] = { { (void *)(uintptr_t)p->pixels, bytes },
                  { m->params, g->param_floats * sizeof(float) },
                  { m->momentum, g->param_floats * sizeof(float) },
+                 { m->second, m->second ? g->param_floats * sizeof(float) : 0 },
+                 { m->updates, sizeof *m->updates },
                  { m->buffers, g->buffer_floats * sizeof(float) } };
     cudaError_t e = cudaSuccess;
     int err;
@@ -314,6 +338,8 @@ static int warm_up(dpt_cuda_member *m, const dpt_team_part *p, size_t bytes, dpl
     if ((err = dpt_cuda_check(e, "a first step", why)) || (err = queue_step(m, &c, p, why)) ||
         (err = dpt_cuda_wait(m, m->done[c.slot], "a first step", why)))
         return err;
+    step.update.momentum = 0; /* which has a kernel of its own */
+    if ((err = queue_update(m, &c, why))) return err;
     return evaluate(m, p, why);
 }
 
