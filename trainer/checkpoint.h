@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "trainer/graph.h"
+#include "trainer/optim.h"
 
 #include <stdint.h>
 
@@ -31,7 +32,10 @@ typedef struct dpt_progress {
 typedef struct dpt_checkpoint {
     const dpt_graph *graph;
     float *params;           /* [param_floats] */
+    dpt_rule rule;           /* whose state is saved, or must be there */
     float *momentum;         /* [param_floats]; may be NULL unless the state is saved or needed */
+    float *second;           /* [param_floats] ADAMW: second moments, as momentum; else NULL */
+    int64_t updates;         /* of the optimizer, as dpt_team_options.updates */
     float *buffers;          /* [buffer_floats] */
     int64_t batches_tracked; /* num_batches_tracked of every batch norm */
     dpt_progress progress;
@@ -53,8 +57,8 @@ int dpt_checkpoint_save(const dpt_checkpoint *c, const char *folder, const char 
  *  model.safetensors. A plain torchvision file (no metadata of ours) is fine for need_state = 0,
  *  without num_batches_tracked or with names behind "module." or "_orig_mod." too.
  *  On an error nothing of c has changed.
- *  @return DPL_OK; DPL_EDATA (another arch, class count, class list or shape: both are named; damaged
- *          file: expected and found); DPL_EIO (missing); DPL_ENOMEM */
+ *  @return DPL_OK; DPL_EDATA (another arch, class count, class list, shape or rule: both are named;
+ *          damaged file: expected and found); DPL_EIO (missing); DPL_ENOMEM */
 int dpt_checkpoint_load(dpt_checkpoint *c, const char *path, int need_state, dpl_text *why);
 
 /** What a checkpoint says of itself before a graph is built: arch (NULL = not said), classes (0 =

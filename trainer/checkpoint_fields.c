@@ -24,6 +24,22 @@ const dpt_ckpt_field dpt_ckpt_fields[DPT_CKPT_FIELDS] = {
     FIELD(seed, DPT_CKPT_UINT64),
 };
 
+int dpt_ckpt_states(dpt_rule rule, dpt_ckpt_state out[DPT_CKPT_STATES])
+{
+    out[0] = (dpt_ckpt_state){ rule == DPT_RULE_ADAMW ? "exp_avg." : "momentum.",
+                               offsetof(dpt_checkpoint, momentum) };
+    out[1] = (dpt_ckpt_state){ "exp_avg_sq.", offsetof(dpt_checkpoint, second) };
+    return rule == DPT_RULE_ADAMW ? 2 : 1;
+}
+
+float *dpt_ckpt_array(const dpt_checkpoint *c, const dpt_ckpt_state *s)
+{
+    float *array;
+
+    memcpy(&array, (const char *)c + s->offset, sizeof array);
+    return array;
+}
+
 char *dpt_ckpt_renamed(const char *name, const char *from, const char *to)
 {
     const size_t len = strlen(name), cut = strlen(from), add = strlen(to);

@@ -9,8 +9,18 @@
 extern "C" {
 #endif
 
-#define DPT_CKPT_MODEL    "model.safetensors"
-#define DPT_CKPT_MOMENTUM "momentum." /* before the names of the optimizer's tensors */
+#define DPT_CKPT_MODEL "model.safetensors"
+
+/* An array of an optimizer's state, by what stands before the names of its tensors. */
+typedef struct dpt_ckpt_state {
+    const char *prefix; /* "momentum.", or as PyTorch calls it: "exp_avg.", "exp_avg_sq." */
+    size_t offset;      /* of its float * in dpt_checkpoint */
+} dpt_ckpt_state;
+
+enum { DPT_CKPT_STATES = 2 };
+/** @return how many arrays the rule has */
+int dpt_ckpt_states(dpt_rule rule, dpt_ckpt_state out[DPT_CKPT_STATES]);
+float *dpt_ckpt_array(const dpt_checkpoint *c, const dpt_ckpt_state *s);
 
 typedef enum dpt_ckpt_kind {
     DPT_CKPT_INT64,

@@ -20,7 +20,7 @@ static int read_tracked(const dpt_ckpt_source *s, const dpt_graph *g, int64_t *o
     *out = 0;
     for (int i = g->buffers - 2; i >= 0; i -= 2) {
         char *name = dpt_ckpt_renamed(g->buffer[i].name, ".running_mean", ".num_batches_tracked");
-        dpt_ckpt_entry *e = name ? dpt_ckpt_find(s, name) : NULL;
+        dpt_ckpt_entry *e = name ? dpt_ckpt_find(s, "", name) : NULL;
 
         free(name);
         if (!name) return dpl_fail(why, DPL_ENOMEM, "%s: out of memory", s->path);
@@ -80,10 +80,10 @@ static int check_model(const dpt_ckpt_source *s, const dpt_checkpoint *c, int64_
     }
     if ((err = check_classes(s, c, why))) return err;
     for (int i = 0; i < g->params; i++) {
-        if ((err = dpt_ckpt_check(s, g, &g->param[i], why))) return err;
+        if ((err = dpt_ckpt_check(s, g, "", &g->param[i], why))) return err;
     }
     for (int i = 0; i < g->buffers; i++) {
-        if ((err = dpt_ckpt_check(s, g, &g->buffer[i], why))) return err;
+        if ((err = dpt_ckpt_check(s, g, "", &g->buffer[i], why))) return err;
     }
     if ((err = read_tracked(s, g, tracked, why))) return err;
     return dpt_ckpt_check_unused(s, g, why);
@@ -154,12 +154,35 @@ static int find_state(const dpt_ckpt_source *s, char **path, dpl_text *why)
     return DPL_OK;
 }
 
+/* Files without these fields are older than the other rules. */
+static int check_rule(const dpt_ckpt_source *state, const dpt_checkpoint *c, int64_t *updates,
+                      dpl_text *why)
+{
+    const char *rule = dpt_st_meta_get(state->file, "optimizer");
+    const char *count = dpt_st_meta_get(state->file, "updates");
+    const char *own = dpt_rule_name(c->rule);
+
+    if (!rule) rule = dpt_rule_name(DPT_RULE_SGD);
+    if (strcmp(rule, own) != 0)
+        return dpl_fail(why, DPL_EDATA,
+                        "%s: the run was trained with %.64s, which has another state than %s; "
+                        "go on with --opt as it was",
+                        state->path, rule, own);
+    if (count && !dpl_parse_int(count, updates) && *updates >= 0) return DPL_OK;
+    if (!count && c->rule == DPT_RULE_SGD) return DPL_OK;
+    return dpl_fail(why, DPL_EDATA, "%s: its metadata has no usable 'updates' (found: %.64s)",
+                    state->path, count ? count : "nothing");
+}
+
 static int check_state(const dpt_ckpt_source *state, const dpt_ckpt_source *model,
-                       const dpt_graph *g, dpl_text *why)
+                       const dpt_checkpoint *c, int64_t *updates, dpl_text *why)
 {
     const char *want = dpt_st_meta_get(model->file, "optim_crc32");
     const char *found = dpt_st_meta_get(state->file, "crc32");
-    int err = DPL_OK;
+    const dpt_graph *g = c->graph;
+    dpt_ckpt_state states[DPT_CKPT_STATES];
+    const int n = dpt_ckpt_states(c->rule, states);
+    int err;
 
     if (!want || !found || strcmp(want, found)) {
         return dpl_fail(why, DPL_EDATA,
@@ -167,8 +190,21 @@ static int check_state(const dpt_ckpt_source *state, const dpt_ckpt_source *mode
                         "by %s, %.8s found",
                         state->path, want ? want : "none", model->path, found ? found : "none");
     }
-    for (int i = 0; !err && i < g->params; i++) err = dpt_ckpt_check(state, g, &g->param[i], why);
+    err = check_rule(state, c, updates, why);
+    for (int i = 0; !err && i < n * g->params; i++)
+        err = dpt_ckpt_check(state, g, states[i % n].prefix, &g->param[i / n], why);
     return err ? err : dpt_ckpt_check_unused(state, g, why);
+}
+
+static void copy_state(const dpt_ckpt_source *state, const dpt_checkpoint *c)
+{
+    const dpt_graph *g = c->graph;
+    dpt_ckpt_state states[DPT_CKPT_STATES];
+    const int n = dpt_ckpt_states(c->rule, states);
+
+    for (int i = 0; i < n * g->params; i++)
+        dpt_ckpt_copy(state, states[i % n].prefix, &g->param[i / n],
+                      dpt_ckpt_array(c, &states[i % n]));
 }
 
 int dpt_checkpoint_load(dpt_checkpoint *c, const char *path, int need_state, dpl_text *why)
@@ -177,10 +213,10 @@ int dpt_checkpoint_load(dpt_checkpoint *c, const char *path, int need_state, dpl
     dpt_ckpt_source model = { 0 }, state = { 0 };
     const dpt_graph *g = c->graph;
     dpt_progress progress;
-    int64_t tracked = 0;
+    int64_t tracked = 0, updates = 0;
     int err;
 
-    assert(!need_state || c->momentum);
+    assert(!need_state || (c->momentum && (c->second || c->rule != DPT_RULE_ADAMW)));
     if (!file) return dpl_fail(why, DPL_ENOMEM, "%s: out of memory", path);
     if ((err = dpt_ckpt_open(&model, file, need_state ? DPT_CKPT_PLAIN : DPT_CKPT_WRAPPED, why)))
         goto done;
@@ -188,13 +224,15 @@ int dpt_checkpoint_load(dpt_checkpoint *c, const char *path, int need_state, dpl
     if (need_state) {
         if ((err = find_state(&model, &state_path, why))) goto done;
         if ((err = read_progress(&model, &progress, why))) goto done;
-        if ((err = dpt_ckpt_open(&state, state_path, DPT_CKPT_STATE, why))) goto done;
-        if ((err = check_state(&state, &model, g, why))) goto done;
-        for (int i = 0; i < g->params; i++) dpt_ckpt_copy(&state, &g->param[i], c->momentum);
+        if ((err = dpt_ckpt_open(&state, state_path, DPT_CKPT_PLAIN, why))) goto done;
+        updates = progress.step; /* unless the file says */
+        if ((err = check_state(&state, &model, c, &updates, why))) goto done;
+        copy_state(&state, c);
         c->progress = progress;
+        c->updates = updates;
     }
-    for (int i = 0; i < g->params; i++) dpt_ckpt_copy(&model, &g->param[i], c->params);
-    for (int i = 0; i < g->buffers; i++) dpt_ckpt_copy(&model, &g->buffer[i], c->buffers);
+    for (int i = 0; i < g->params; i++) dpt_ckpt_copy(&model, "", &g->param[i], c->params);
+    for (int i = 0; i < g->buffers; i++) dpt_ckpt_copy(&model, "", &g->buffer[i], c->buffers);
     c->batches_tracked = tracked;
 done:
     dpt_ckpt_close(&model);

@@ -81,13 +81,17 @@ static int list_weights(tensor_list *l, const dpt_checkpoint *c)
 static int list_state(tensor_list *l, const dpt_checkpoint *c)
 {
     const dpt_graph *g = c->graph;
+    dpt_ckpt_state states[DPT_CKPT_STATES];
+    const int n = dpt_ckpt_states(c->rule, states);
 
-    if (list_init(l, (size_t)g->params)) return DPL_ENOMEM;
-    for (int i = 0; i < g->params; i++) {
-        char *name;
-        if (asprintf(&name, DPT_CKPT_MOMENTUM "%s", g->param[i].name) < 0) return DPL_ENOMEM;
-        l->owned[l->n_owned++] = name;
-        list_add(l, name, &g->param[i], c->momentum);
+    if (list_init(l, (size_t)n * (size_t)g->params)) return DPL_ENOMEM;
+    for (int k = 0; k < n; k++) {
+        for (int i = 0; i < g->params; i++) {
+            char *name;
+            if (asprintf(&name, "%s%s", states[k].prefix, g->param[i].name) < 0) return DPL_ENOMEM;
+            l->owned[l->n_owned++] = name;
+            list_add(l, name, &g->param[i], dpt_ckpt_array(c, &states[k]));
+        }
     }
     return DPL_OK;
 }
@@ -194,17 +198,19 @@ static char *new_state_path(const dpt_checkpoint *c, const char *folder)
 static int write_state(const dpt_checkpoint *c, const char *folder, char **path, uint32_t *crc,
                        dpl_text *why)
 {
-    static const dpt_st_meta meta = { "content", "momentum buffers of SGD" };
+    meta_list meta = { .n = 0 };
     tensor_list list;
     int err;
 
+    meta_text(&meta, "optimizer", dpt_rule_name(c->rule));
+    meta_int(&meta, "updates", c->updates);
     if (!(*path = new_state_path(c, folder))) {
         return dpl_fail(why, DPL_EIO, "%s: no free name for the optimizer state", folder);
     }
     if ((err = list_state(&list, c)))
         dpl_fail(why, err, "%s: out of memory while saving", *path);
     else
-        err = dpt_st_write(*path, list.t, list.n, &meta, 1, crc, why);
+        err = dpt_st_write(*path, list.t, list.n, meta.m, meta.n, crc, why);
     list_fini(&list);
     return err;
 }

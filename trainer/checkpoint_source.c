@@ -27,10 +27,8 @@ static const char *without(const char *name, const char *const *prefix, int n)
 static const char *unwrapped(const char *name, dpt_ckpt_wrap wrap)
 {
     static const char *const wrappers[] = { "module.", "_orig_mod." };
-    static const char *const state[] = { DPT_CKPT_MOMENTUM };
 
-    if (wrap == DPT_CKPT_WRAPPED) return without(name, wrappers, 2);
-    return wrap == DPT_CKPT_STATE ? without(name, state, 1) : name;
+    return wrap == DPT_CKPT_WRAPPED ? without(name, wrappers, 2) : name;
 }
 
 static int compare_entries(const void *a, const void *b)
@@ -70,11 +68,25 @@ int dpt_ckpt_open(dpt_ckpt_source *s, const char *path, dpt_ckpt_wrap wrap, dpl_
     return DPL_OK;
 }
 
-dpt_ckpt_entry *dpt_ckpt_find(const dpt_ckpt_source *s, const char *name)
-{
-    const dpt_ckpt_entry key = { name, NULL, 0 };
+typedef struct key {
+    const char *prefix, *name;
+} key;
 
-    return s->n ? bsearch(&key, s->entry, s->n, sizeof key, compare_entries) : NULL;
+static int compare_key(const void *a, const void *b)
+{
+    const key *k = a;
+    const char *name = ((const dpt_ckpt_entry *)b)->name;
+    const size_t len = strlen(k->prefix);
+    const int by_prefix = strncmp(k->prefix, name, len);
+
+    return by_prefix ? by_prefix : strcmp(k->name, name + len);
+}
+
+dpt_ckpt_entry *dpt_ckpt_find(const dpt_ckpt_source *s, const char *prefix, const char *name)
+{
+    const key k = { prefix, name };
+
+    return s->n ? bsearch(&k, s->entry, s->n, sizeof *s->entry, compare_key) : NULL;
 }
 
 static void shape_text(char *buf, size_t len, int dims, const int64_t *shape)
@@ -103,19 +115,20 @@ static int is_other_head(const dpt_graph *g, const dpt_param *p, const dpt_st_te
     return t->dims == p->dims && (t->dims < 2 || t->shape[1] == p->shape[1]);
 }
 
-int dpt_ckpt_check(const dpt_ckpt_source *s, const dpt_graph *g, const dpt_param *p, dpl_text *why)
+int dpt_ckpt_check(const dpt_ckpt_source *s, const dpt_graph *g, const char *prefix,
+                   const dpt_param *p, dpl_text *why)
 {
-    dpt_ckpt_entry *e = dpt_ckpt_find(s, p->name);
+    dpt_ckpt_entry *e = dpt_ckpt_find(s, prefix, p->name);
     char found[200], expected[200];
 
     if (!e) {
-        return dpl_fail(why, DPL_EDATA, "%s: tensor '%s' of %s is missing", s->path, p->name,
-                        g->arch);
+        return dpl_fail(why, DPL_EDATA, "%s: tensor '%s%s' of %s is missing", s->path, prefix,
+                        p->name, g->arch);
     }
     e->used = 1;
     if (e->t->dtype != DPT_ST_F32) {
-        return dpl_fail(why, DPL_EDATA, "%s: tensor '%s' is not float32; convert it to float32",
-                        s->path, p->name);
+        return dpl_fail(why, DPL_EDATA, "%s: tensor '%s%s' is not float32; convert it to float32",
+                        s->path, prefix, p->name);
     }
     if (e->t->dims == p->dims &&
         !memcmp(e->t->shape, p->shape, (size_t)p->dims * sizeof *p->shape)) {
@@ -125,8 +138,8 @@ int dpt_ckpt_check(const dpt_ckpt_source *s, const dpt_graph *g, const dpt_param
         return dpt_ckpt_refuse_classes(s->path, e->t->shape[0], g->classes, why);
     shape_text(found, sizeof found, e->t->dims, e->t->shape);
     shape_text(expected, sizeof expected, p->dims, p->shape);
-    return dpl_fail(why, DPL_EDATA, "%s: tensor '%s' has the shape %s, %s needs %s", s->path,
-                    p->name, found, g->arch, expected);
+    return dpl_fail(why, DPL_EDATA, "%s: tensor '%s%s' has the shape %s, %s needs %s", s->path,
+                    prefix, p->name, found, g->arch, expected);
 }
 
 int dpt_ckpt_check_unused(const dpt_ckpt_source *s, const dpt_graph *g, dpl_text *why)
@@ -140,9 +153,9 @@ int dpt_ckpt_check_unused(const dpt_ckpt_source *s, const dpt_graph *g, dpl_text
     return DPL_OK;
 }
 
-void dpt_ckpt_copy(const dpt_ckpt_source *s, const dpt_param *p, float *flat)
+void dpt_ckpt_copy(const dpt_ckpt_source *s, const char *prefix, const dpt_param *p, float *flat)
 {
-    const dpt_ckpt_entry *e = dpt_ckpt_find(s, p->name);
+    const dpt_ckpt_entry *e = dpt_ckpt_find(s, prefix, p->name);
 
     assert(e && e->t->bytes == p->count * sizeof *flat);
     memcpy(flat + p->offset, e->t->data, e->t->bytes);

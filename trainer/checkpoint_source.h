@@ -12,8 +12,7 @@ extern "C" {
 
 typedef enum dpt_ckpt_wrap {
     DPT_CKPT_PLAIN,
-    DPT_CKPT_WRAPPED, /* "module." and "_orig_mod." before names are ignored */
-    DPT_CKPT_STATE    /* "momentum." before names is ignored */
+    DPT_CKPT_WRAPPED /* "module." and "_orig_mod." before names are ignored */
 } dpt_ckpt_wrap;
 
 typedef struct dpt_ckpt_entry {
@@ -34,10 +33,13 @@ typedef struct dpt_ckpt_source {
 int dpt_ckpt_open(dpt_ckpt_source *s, const char *path, dpt_ckpt_wrap wrap, dpl_text *why);
 void dpt_ckpt_close(dpt_ckpt_source *s); /* an s of zeros is fine */
 
-dpt_ckpt_entry *dpt_ckpt_find(const dpt_ckpt_source *s, const char *name); /* NULL: not there */
+/** The tensor whose name is prefix and name; "" = none. @return NULL: not there */
+dpt_ckpt_entry *dpt_ckpt_find(const dpt_ckpt_source *s, const char *prefix, const char *name);
 
-/** p must be there as float32 of its shape; it counts as used then. @return DPL_OK, DPL_EDATA */
-int dpt_ckpt_check(const dpt_ckpt_source *s, const dpt_graph *g, const dpt_param *p, dpl_text *why);
+/** p, behind prefix, must be there as float32 of its shape; it counts as used then.
+ *  @return DPL_OK, DPL_EDATA */
+int dpt_ckpt_check(const dpt_ckpt_source *s, const dpt_graph *g, const char *prefix,
+                   const dpt_param *p, dpl_text *why);
 
 /** DPL_EDATA when the file has a tensor that nothing asked for. */
 int dpt_ckpt_check_unused(const dpt_ckpt_source *s, const dpt_graph *g, dpl_text *why);
@@ -46,7 +48,7 @@ int dpt_ckpt_check_unused(const dpt_ckpt_source *s, const dpt_graph *g, dpl_text
 int dpt_ckpt_refuse_classes(const char *path, int64_t found, int expected, dpl_text *why);
 
 /** Copy what dpt_ckpt_check() found good to its place in flat. */
-void dpt_ckpt_copy(const dpt_ckpt_source *s, const dpt_param *p, float *flat);
+void dpt_ckpt_copy(const dpt_ckpt_source *s, const char *prefix, const dpt_param *p, float *flat);
 
 #ifdef __cplusplus
 }
