@@ -30,14 +30,22 @@ static const dpl_opt table[] = {
       "passes over the training pictures [90]", "Training", 1 },
     { "steps", 0, NULL, DPL_OPT_UINT64, AT(steps), 0, 0, NULL, "N",
       "stop after N optimizer steps since the start; 0 = no limit [0]", NULL, 0 },
+    { "opt", 0, "optimizer", DPL_OPT_CHOICE, AT(opt), 0, 0, "sgd|adamw|lars", "NAME",
+      "sgd, adamw, or lars for large batches; as PyTorch's SGD and AdamW, timm's Lars [sgd]", NULL, 0 },
     { "lr", 0, "learning-rate", DPL_OPT_DOUBLE, AT(lr), 0, 1e6, NULL, "RATE",
-      "learning rate for the whole batch [0.1]", NULL, 1 },
+      "learning rate for the whole batch; 1e-3 with adamw, 1 with lars, else [0.1]", NULL, 1 },
     { "momentum", 0, NULL, DPL_OPT_DOUBLE, AT(momentum), 0, 1, NULL, "M",
-      "momentum of SGD [0.9]", NULL, 0 },
+      "momentum of sgd and lars [0.9]", NULL, 0 },
     { "wd", 0, "weight-decay", DPL_OPT_DOUBLE, AT(weight_decay), 0, 1e6, NULL, "DECAY",
-      "weight decay, on every parameter [1e-4]", NULL, 0 },
+      "weight decay, on every parameter, with lars not on biases and norms; 1e-2 with adamw, else [1e-4]", NULL, 0 },
     { "nesterov", 0, NULL, DPL_OPT_FLAG, AT(nesterov), 0, 0, NULL, NULL,
-      "Nesterov momentum [off]", NULL, 0 },
+      "sgd: Nesterov momentum [off]", NULL, 0 },
+    { "opt-betas", 0, NULL, DPL_OPT_TWO, AT(betas), 0, 1, NULL, "B1,B2",
+      "adamw: how long averages of the gradient and of its square last [0.9,0.999]", NULL, 0 },
+    { "opt-eps", 0, NULL, DPL_OPT_DOUBLE, AT(eps), 0, 1, NULL, "EPS",
+      "adamw, lars: what is added to the divisor [1e-8]", NULL, 0 },
+    { "trust-coeff", 0, "trust-coefficient", DPL_OPT_DOUBLE, AT(trust), 1e-9, 1e3, NULL, "C",
+      "lars: how far a layer may move, as a share of the norm of its weights [0.001]", NULL, 0 },
     { "sched", 0, "lr-scheduler", DPL_OPT_CHOICE, AT(sched), 0, 0, "step|cosine|const", "NAME",
       "learning rate over the run: step, cosine or const [step]", NULL, 0 },
     { "step-size", 0, "lr-step-size", DPL_OPT_DOUBLE, AT(step_size), 1e-3, 0, NULL, "EPOCHS",
@@ -150,9 +158,13 @@ static void set_defaults(dpt_options *o)
     dpl_options_init(&o->load, sizeof o->load);
     o->arch = "resnet18";
     o->epochs = 90;
-    o->lr = 0.1;
+    o->opt = DPT_RULE_SGD;
+    o->lr = o->weight_decay = -1;
     o->momentum = 0.9;
-    o->weight_decay = 1e-4;
+    o->betas[0] = 0.9;
+    o->betas[1] = 0.999;
+    o->eps = 1e-8;
+    o->trust = 0.001;
     o->sched = DPT_SCHED_STEP;
     o->step_size = 30;
     o->gamma = 0.1;
@@ -214,9 +226,6 @@ static int check_values(const dpt_cli *c, dpl_text *why)
     if (dpt_cli_progress(o->progress, &seconds))
         return dpl_fail(why, DPT_EXIT_USAGE, "--progress %s: give auto, none or seconds (10, 1.5s)",
                         o->progress);
-    if (o->nesterov && o->momentum <= 0)
-        return dpl_fail(why, DPT_EXIT_USAGE,
-                        "--nesterov with --momentum 0: Nesterov needs a momentum above 0");
     if (o->warmup >= o->epochs && o->warmup > 0)
         return dpl_fail(why, DPT_EXIT_USAGE,
                         "--warmup %g with --epochs %d: the warm-up must be shorter than the run",
@@ -282,7 +291,11 @@ int dpt_cli_parse(dpt_cli *c, int argc, char **argv, char *const *saved, int n_s
     }
     if (rc < 0) return dpt_exit_of(rc);
     if (c->opt.version) return DPT_EXIT_DONE;
-    if ((rc = check_values(c, why)) || c->opt.print_config) return rc;
+    dpt_cli_optim_defaults(&c->opt);
+    if ((rc = check_values(c, why))) return rc;
+    /* before that of the run is known, options of its rule seem to be another's */
+    if ((saved || !c->opt.resume) && (rc = dpt_cli_optim_check(c, why))) return rc;
+    if (c->opt.print_config) return DPT_EXIT_DONE;
     return take_operand(c, argc + n_saved, c->held, operand,
                         c->opt.load.list || c->opt.val_list || (c->opt.resume && !saved), why);
 }

@@ -6,6 +6,7 @@
 #include "base/optparse.h"
 #include "base/text.h"
 #include "dpload.h"
+#include "trainer/optim.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -38,9 +39,12 @@ typedef struct dpt_options {
     const char *val_list, *val_index; /* of training: load.list, load.index */
     const char *arch;
     int epochs;
-    uint64_t steps; /* 0 = no limit */
-    double lr, momentum, weight_decay;
+    uint64_t steps;          /* 0 = no limit */
+    int opt;                 /* dpt_rule */
+    double lr, weight_decay; /* below 0 while parsing: not said, each rule has its own default */
+    double momentum;
     int nesterov;
+    double betas[2], eps, trust;
     int sched; /* dpt_schedule_kind */
     double step_size, gamma, warmup;
     int size, resize;
@@ -86,6 +90,17 @@ int dpt_cli_given(const dpt_cli *c, const char *name);
 int dpt_cli_parse(dpt_cli *c, int argc, char **argv, char *const *saved, int n_saved, FILE *out,
                   int *helped, dpl_text *why);
 void dpt_cli_fini(dpt_cli *c);
+
+/* --- cli_optim.c: --opt and the options that belong to one or two of its rules --- */
+
+/** Fill in what was not said. */
+void dpt_cli_optim_defaults(dpt_options *o);
+/** Refuse options of another rule, and values that cannot be. @return dpt_exit */
+int dpt_cli_optim_check(const dpt_cli *c, dpl_text *why);
+/** The step that the options ask for, without lr and first. */
+dpt_update dpt_cli_update(const dpt_options *o);
+/** "SGD lr 0.1 (step), momentum 0.9, weight decay 0.0001" */
+void dpt_cli_optim_text(const dpt_options *o, char *buf, size_t len);
 
 /** What dpl_error_text(l) says, with the names of options as they are typed. @return code */
 int dpt_cli_loader_failed(int code, int status, const dpl_loader *l, dpl_text *why);

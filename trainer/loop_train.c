@@ -189,19 +189,16 @@ static int drain(pipeline *l, dpl_text *why)
 static int submit(pipeline *l, const dpl_batch *b, double wait, dpl_text *why)
 {
     const dpt_run *r = l->run;
-    const dpt_options *o = r->opt;
     dpt_team_part part[MAX_DEVICES];
     const flight f = { b->first, b->planned, learning_rate(r, b), wait };
-    const dpt_team_step s = { .part = part,
-                              .update = { .lr = f.lr,
-                                          .momentum = o->momentum,
-                                          .weight_decay = o->weight_decay,
-                                          .nesterov = o->nesterov,
-                                          .first = r->progress.step + l->n == 0 },
-                              .planned = b->planned,
-                              .stop = r->world > 1 && dpt_interrupt_signal() };
+    dpt_team_step s = { .part = part,
+                        .update = dpt_cli_update(r->opt),
+                        .planned = b->planned,
+                        .stop = r->world > 1 && dpt_interrupt_signal() };
     int err;
 
+    s.update.lr = f.lr;
+    s.update.first = r->progress.step + l->n == 0;
     dpt_loop_parts(b, part);
     err = dpt_team_submit(r->team, &s, why);
     if (err == DPL_ECANCELED && r->world == 1) return DPT_EXIT_DONE; /* the signal ends the loop */

@@ -111,6 +111,7 @@ void dpt_run_release(dpt_run *r)
     dpt_runlog_saved_free(r->saved_options, r->n_saved_options);
     free(r->params);
     free(r->momentum);
+    free(r->second);
     free(r->buffers);
     free(r->device);
     free(r->gpu);

@@ -57,6 +57,8 @@ typedef struct dpt_run {
     const dpt_backend *backend; /* of CPU replicas, else NULL */
     dpt_graph *graph;
     float *params, *momentum, *buffers;
+    float *second;   /* AdamW, else NULL */
+    int64_t updates; /* as dpt_team_options.updates */
     dpt_team *team;
     dpt_checkpoint_peek peek; /* of the checkpoint that is resumed */
     dpt_progress progress;
@@ -104,8 +106,8 @@ int dpt_run_parts(dpt_run *r, dpl_text *why);
  *  floats, NCHW: what the CPU's backends take; GPUs too when pictures are blended or erased, which is
  *  done to normalised pixels and would be rounded to bytes. */
 int dpt_run_bytes(const dpt_run *r);
-/** Make a team over all devices of this process. The caller sets graph, max_n, the arrays and the
- *  processes; the rest is filled in here. */
+/** Make a team over all devices of this process. The caller sets graph, max_n, rule, the arrays and
+ *  the processes; the rest is filled in here. */
 int dpt_run_make_team(const dpt_run *r, dpt_team_options *t, dpt_team **out, dpl_text *why);
 /** Find train and val. */
 int dpt_run_find(dpt_run *r, dpl_text *why);

@@ -148,16 +148,18 @@ static void lines_verbose(const dpt_run *r)
 {
     const char *why = "";
     const int cores = dpl_cpus_usable(&why);
+    const int two = r->opt->opt == DPT_RULE_ADAMW; /* arrays beside the weights */
     char a[32], b[32];
 
     dpt_report_detail(r->report, "cores: %d usable (%s)", cores, why);
     if (r->train) lines_memory(r, "train", &r->train_info);
     if (r->val) lines_memory(r, "val", &r->val_info);
     if (!r->graph) return;
-    dpt_report_detail(
-        r->report, "memory: weights, momentum and buffers %s, gradients %s per device",
-        dpt_format_bytes(a, 4.0 * (double)(2 * r->graph->param_floats + r->graph->buffer_floats)),
-        dpt_format_bytes(b, 4.0 * (double)r->graph->param_floats));
+    dpt_report_detail(r->report, "memory: weights, %s and buffers %s, gradients %s per device",
+                      two ? "moments" : "momentum",
+                      dpt_format_bytes(a, 4.0 * ((two ? 3 : 2) * (double)r->graph->param_floats +
+                                                 (double)r->graph->buffer_floats)),
+                      dpt_format_bytes(b, 4.0 * (double)r->graph->param_floats));
     if (!r->report->verbose) return;
     for (int i = 0;; i++) {
         int fallback = 0;
@@ -170,15 +172,13 @@ static void lines_verbose(const dpt_run *r)
 
 static void line_plan(const dpt_run *r)
 {
-    static const char *const sched[] = { "step", "cosine", "const" };
     const dpt_options *o = r->opt;
+    char optim[256];
 
-    dpt_report_note(r->report,
-                    "train: %d epoch%s of %llu step%s, SGD lr %g (%s), momentum %g%s, weight decay "
-                    "%g, seed %llu",
-                    o->epochs, plural(o->epochs), (unsigned long long)r->train_info.batches,
-                    plural((long long)r->train_info.batches), o->lr, sched[o->sched], o->momentum,
-                    o->nesterov ? " (Nesterov)" : "", o->weight_decay,
+    dpt_cli_optim_text(o, optim, sizeof optim);
+    dpt_report_note(r->report, "train: %d epoch%s of %llu step%s, %s, seed %llu", o->epochs,
+                    plural(o->epochs), (unsigned long long)r->train_info.batches,
+                    plural((long long)r->train_info.batches), optim,
                     (unsigned long long)o->load.seed);
     if (r->folder) dpt_report_note(r->report, "output: %s", r->folder);
 }

@@ -11,14 +11,17 @@
 static int allocate(dpt_run *r, dpl_text *why)
 {
     const size_t p = r->graph->param_floats, b = r->graph->buffer_floats;
+    const int two = r->opt->opt == DPT_RULE_ADAMW; /* arrays of state */
 
     r->params = dpl_alloc_aligned(p, sizeof(float));
     r->momentum = dpl_alloc_aligned(p, sizeof(float));
+    if (two) r->second = dpl_alloc_aligned(p, sizeof(float));
     r->buffers = dpl_alloc_aligned(b ? b : 1, sizeof(float));
-    if (!r->params || !r->momentum || !r->buffers)
+    if (!r->params || !r->momentum || !r->buffers || (two && !r->second))
         return dpl_fail(why, DPT_EXIT_FAILED, "out of memory for %s: %zu parameters",
                         r->graph->arch, p);
     memset(r->momentum, 0, p * sizeof(float));
+    if (two) memset(r->second, 0, p * sizeof(float));
     return DPT_EXIT_DONE;
 }
 
@@ -27,7 +30,10 @@ static void fill_checkpoint(dpt_run *r, dpt_checkpoint *c)
     memset(c, 0, sizeof *c);
     c->graph = r->graph;
     c->params = r->params;
+    c->rule = (dpt_rule)r->opt->opt;
     c->momentum = r->momentum;
+    c->second = r->second;
+    c->updates = r->updates;
     c->buffers = r->buffers;
     c->batches_tracked = r->batches_tracked;
     c->progress = r->progress;
@@ -44,7 +50,7 @@ static int load(dpt_run *r, dpl_text *why)
     int err;
 
     fill_checkpoint(r, &c);
-    if (!whole) c.momentum = NULL;
+    if (!whole) c.momentum = c.second = NULL;
     if ((err = dpt_checkpoint_load(&c, r->opt->resume, whole, why)))
         return err == DPL_ENOMEM ? DPT_EXIT_FAILED : DPT_EXIT_DATA;
     r->batches_tracked = c.batches_tracked;
@@ -56,6 +62,7 @@ static int load(dpt_run *r, dpl_text *why)
                         (unsigned long long)r->opt->load.seed, r->opt->resume,
                         (unsigned long long)c.progress.seed);
     r->progress = c.progress;
+    r->updates = c.updates;
     r->resumed = 1;
     return DPT_EXIT_DONE;
 }
@@ -87,8 +94,11 @@ static int create_team(dpt_run *r, dpl_text *why)
 {
     dpt_team_options t = { .graph = r->graph,
                            .max_n = r->part_most,
+                           .rule = (dpt_rule)r->opt->opt,
                            .params = r->params,
                            .momentum = r->momentum,
+                           .second = r->second,
+                           .updates = &r->updates,
                            .buffers = r->buffers,
                            .rank = r->rank,
                            .world = r->world,
