@@ -67,6 +67,7 @@ void test_net_init(test_net *n)
     n->c = (dpt_checkpoint){ .graph = &n->graph,
                              .params = n->params,
                              .momentum = n->momentum,
+                             .second = n->second,
                              .buffers = n->buffers,
                              .class_names = test_animals,
                              .height = 128,
@@ -80,7 +81,9 @@ void test_net_fill(test_net *n, int k)
 {
     for (int i = 0; i < PARAMS; i++) n->params[i] = (float)(k + i);
     for (int i = 0; i < PARAMS; i++) n->momentum[i] = (float)(k - i);
+    for (int i = 0; i < PARAMS && n->c.rule == DPT_RULE_ADAMW; i++) n->second[i] = (float)(k * i);
     for (int i = 0; i < BUFFERS; i++) n->buffers[i] = (float)(2 * k + i);
+    n->c.updates = k + 5;
     n->c.batches_tracked = 3 * k;
     n->c.progress = (dpt_progress){ .epoch = k / 10,
                                     .sample = UINT64_MAX - (uint64_t)k,
@@ -99,7 +102,8 @@ int test_net_same(const test_net *a, const test_net *b)
 {
     return !memcmp(a->params, b->params, sizeof a->params) &&
            !memcmp(a->momentum, b->momentum, sizeof a->momentum) &&
-           !memcmp(a->buffers, b->buffers, sizeof a->buffers) &&
+           !memcmp(a->second, b->second, sizeof a->second) &&
+           !memcmp(a->buffers, b->buffers, sizeof a->buffers) && a->c.updates == b->c.updates &&
            a->c.batches_tracked == b->c.batches_tracked &&
            !memcmp(&a->c.progress, &b->c.progress, sizeof a->c.progress);
 }

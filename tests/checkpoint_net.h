@@ -14,7 +14,7 @@ typedef struct test_net {
     dpt_param param[5], buffer[2];
     dpt_node node[5];
     dpt_graph graph;
-    float params[PARAMS], momentum[PARAMS], buffers[BUFFERS];
+    float params[PARAMS], momentum[PARAMS], second[PARAMS], buffers[BUFFERS];
     dpt_checkpoint c;
 } test_net;
 
@@ -22,7 +22,7 @@ extern const char *const test_animals[2]; /* folder names need not be UTF-8 */
 
 /** A net of zeros; its parts point into n: it must not move. */
 void test_net_init(test_net *n);
-/** Fill with numbers that tell which save they belong to. */
+/** Fill with numbers that tell which save they belong to; with the state of c.rule. */
 void test_net_fill(test_net *n, int k);
 int test_net_same(const test_net *a, const test_net *b);
 

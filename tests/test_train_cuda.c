@@ -165,6 +165,32 @@ static void a_run_goes_on_where_it_was_saved(void **state)
     compare("parts", "cpu", "train.loss", near());
 }
 
+/* A large eps: else the rounding of a gradient that should be 0 would count. */
+static void each_rule_makes_the_steps_of_the_cpu(void **state)
+{
+    static const char *const rules[] = { "-b 10 --opt adamw --opt-eps 1e-3",
+                                         "-b 10 --opt lars --lr 4" };
+
+    (void)state;
+    need_gpus(2);
+    for (int i = 0; i < 2; i++) {
+        char args[256], whole[16], cpu[16], parts[16];
+
+        snprintf(cpu, sizeof cpu, "cpu_rule%d", i);
+        snprintf(whole, sizeof whole, "gpu_rule%d", i);
+        snprintf(parts, sizeof parts, "parts_rule%d", i);
+        on_the_cpu(rules[i], cpu);
+        snprintf(args, sizeof args, "--devices 0,1 --amp off %s -o %s", rules[i], whole);
+        must_train(args);
+        compare(whole, cpu, "train.loss", near());
+        snprintf(args, sizeof args, "--devices 0,1 --amp off %s --steps 3 -o %s", rules[i], parts);
+        must_train(args);
+        snprintf(args, sizeof args, "--devices 0,1 --amp off --resume %s %s", parts, rules[i]);
+        must_train(args);
+        compare(parts, whole, "train.loss", 0);
+    }
+}
+
 static void nothing_is_left_behind(void **state)
 {
     const fake_cuda *fake = test_fake_cuda();
@@ -321,6 +347,7 @@ int main(void)
         cmocka_unit_test(kernels_are_kept_in_the_users_cache),
         cmocka_unit_test(mixed_and_erased_pictures_too),
         cmocka_unit_test(a_run_goes_on_where_it_was_saved),
+        cmocka_unit_test(each_rule_makes_the_steps_of_the_cpu),
         cmocka_unit_test(the_first_lines_say_what_each_gpu_gets),
         cmocka_unit_test(speeds_are_measured_on_gpus),
         cmocka_unit_test(two_processes_train_as_one),
