@@ -4,6 +4,7 @@
 #include "tests/device_cases.h"
 #include "tests/fake/fake_cuda.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -258,6 +259,38 @@ static void streams_of_others_are_taken(void **state)
     test_device_close(&r);
 }
 
+static void *whole_life(void *arg)
+{
+    test_device r, other;
+    (void)arg;
+
+    test_device_open(&r, "cuda:2");
+    test_device_open(&other, "cuda:2");
+    dpl_copy_to_device(r.a, r.dev, r.host, BIG);
+    dpl_event_record(r.e, r.a);
+    dpl_native_wait(dpl_stream_native(other.a), r.e);
+    dpl_native_record(r.f, dpl_stream_native(other.a));
+    while (!dpl_event_query(r.f)) {}
+    dpl_event_sync(r.e);
+    dpl_stream_launch(r.a, test_device_nap, &(int){ 1 }, 0);
+    dpl_native_sync(r.d, dpl_stream_native(r.a));
+    test_device_close(&other);
+    test_device_close(&r);
+    return NULL;
+}
+
+/* Each would cost some 500 MiB of GPU 0 in every process. */
+static void no_call_starts_another_gpu(void **state)
+{
+    pthread_t thread; /* one that has chosen no GPU */
+    (void)state;
+
+    need_fake();
+    assert_int_equal(pthread_create(&thread, NULL, whole_life, NULL), 0);
+    pthread_join(thread, NULL);
+    for (int gpu = 0; gpu < 4; gpu++) assert_int_equal(fake->started(gpu), gpu == 2);
+}
+
 static void a_missing_wait_is_seen(void **state)
 {
     (void)state;
@@ -330,6 +363,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(other_gpus_work_on, set_up),
         cmocka_unit_test_setup(the_fake_keeps_cuda_rules, set_up),
         cmocka_unit_test_setup(streams_of_others_are_taken, set_up),
+        cmocka_unit_test_setup(no_call_starts_another_gpu, set_up),
         cmocka_unit_test_setup(a_missing_wait_is_seen, set_up),
         cmocka_unit_test_setup(everything_was_given_back, set_up),
         cmocka_unit_test_setup(without_the_plug_in_it_says_where_it_looked, set_up),

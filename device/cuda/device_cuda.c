@@ -42,28 +42,6 @@ int dpl_cuda_fail(dpl_text *why, cudaError_t e, const char *call)
                     (int)e);
 }
 
-/* --- the thread's current GPU --- */
-
-int dpl_cuda_use(dpl_device *d)
-{
-    return dpl_cuda_status(d, cudaSetDevice(((dpl_cuda_device *)d)->ordinal), "cudaSetDevice");
-}
-
-int dpl_cuda_enter(dpl_device *d, int *was)
-{
-    if (cudaGetDevice(was) != cudaSuccess) {
-        cudaGetLastError();
-        *was = -1;
-    }
-    if (*was == ((dpl_cuda_device *)d)->ordinal) *was = -1;
-    return dpl_cuda_use(d);
-}
-
-void dpl_cuda_leave(int was)
-{
-    if (was >= 0 && cudaSetDevice(was) != cudaSuccess) cudaGetLastError();
-}
-
 /* --- opening --- */
 
 /* Is this one of the answers of a machine that CUDA cannot be used on at all? */
@@ -112,17 +90,6 @@ static int parse_ordinal(const char *args, int *ordinal, dpl_text *why)
     return DPL_OK;
 }
 
-/* Bring the GPU up now, so that one that is busy or broken is named here and not at a first copy. */
-static int start_gpu(int ordinal, dpl_text *why)
-{
-    cudaError_t e = cudaSetDevice(ordinal);
-
-    if (e == cudaSuccess) e = cudaFree(NULL); /* older runtimes start at the first real call */
-    if (e == cudaSuccess) return DPL_OK;
-    dpl_cuda_fail(why, e, "the GPU does not start");
-    return DPL_EDEVICE;
-}
-
 static void cuda_close(dpl_device *d)
 {
     pthread_mutex_destroy(&((dpl_cuda_device *)d)->lock);
@@ -132,7 +99,7 @@ static void cuda_close(dpl_device *d)
 static int cuda_open(dpl_device **out, const char *args, dpl_text *why)
 {
     dpl_cuda_device *d;
-    int n, was, err, ordinal = 0;
+    int n, err, ordinal = 0;
 
     if ((err = parse_ordinal(args, &ordinal, why)) || (err = dpl_cuda_count(&n, why))) return err;
     if (ordinal >= n)
@@ -141,13 +108,8 @@ static int cuda_open(dpl_device **out, const char *args, dpl_text *why)
     if (!(d = dpl_calloc(1, sizeof *d))) return dpl_fail(why, DPL_ENOMEM, "out of memory");
     pthread_mutex_init(&d->lock, NULL);
     d->ordinal = ordinal;
-    if (cudaGetDevice(&was) != cudaSuccess) {
-        cudaGetLastError();
-        was = ordinal;
-    }
-    err = start_gpu(ordinal, why);
-    if (was != ordinal) dpl_cuda_leave(was);
-    if (err) {
+    /* now, so that a GPU that is busy or broken is named here and not at a first copy */
+    if ((err = dpl_cuda_start(d, why))) {
         cuda_close(&d->base);
         return err;
     }
@@ -170,33 +132,36 @@ static int got_memory(dpl_device *d, cudaError_t e, const char *call)
 static void *cuda_host_alloc(dpl_device *d, size_t bytes)
 {
     void *p = NULL;
-    int was;
 
-    if (!dpl_cuda_enter(d, &was) && /* portable: pinned for every GPU of the process */
-        !got_memory(d, cudaHostAlloc(&p, bytes, cudaHostAllocPortable), "cudaHostAlloc"))
-        p = NULL;
-    dpl_cuda_leave(was);
+    if (dpl_cuda_enter(d)) return NULL;
+    /* portable: pinned for every GPU of the process */
+    if (!got_memory(d, cudaHostAlloc(&p, bytes, cudaHostAllocPortable), "cudaHostAlloc")) p = NULL;
+    dpl_cuda_leave();
     return p;
 }
 
 static void cuda_host_free(dpl_device *d, void *p)
 {
+    if (dpl_cuda_enter(d)) return;
     dpl_cuda_status(d, cudaFreeHost(p), "cudaFreeHost");
+    dpl_cuda_leave();
 }
 
 static void *cuda_alloc(dpl_device *d, size_t bytes)
 {
     void *p = NULL;
-    int was;
 
-    if (!dpl_cuda_enter(d, &was) && !got_memory(d, cudaMalloc(&p, bytes), "cudaMalloc")) p = NULL;
-    dpl_cuda_leave(was);
+    if (dpl_cuda_enter(d)) return NULL;
+    if (!got_memory(d, cudaMalloc(&p, bytes), "cudaMalloc")) p = NULL;
+    dpl_cuda_leave();
     return p;
 }
 
 static void cuda_free(dpl_device *d, void *p)
 {
+    if (dpl_cuda_enter(d)) return;
     dpl_cuda_status(d, cudaFree(p), "cudaFree");
+    dpl_cuda_leave();
 }
 
 /* --- the entry --- */

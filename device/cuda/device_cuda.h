@@ -5,6 +5,7 @@
 
 #include "device/device_ops.h"
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
@@ -18,6 +19,7 @@
 typedef struct dpl_cuda_device {
     dpl_device base;
     int ordinal;          /* of the visible devices: CUDA_VISIBLE_DEVICES has been applied */
+    CUcontext context;    /* the GPU's primary one, which the runtime works in */
     pthread_mutex_t lock; /* guards `failure` */
     dpl_text failure;     /* the first one, then fixed; "" = none */
 } dpl_cuda_device;
@@ -33,11 +35,12 @@ int dpl_cuda_fail(dpl_text *why, cudaError_t e, const char *call);
 /** The text of the first failure, or "". */
 const char *dpl_cuda_failure(dpl_device *d);
 
-/** Make d's GPU the thread's current one. @return as dpl_cuda_status() */
-int dpl_cuda_use(dpl_device *d);
-/** The same, keeping in *was what to hand to dpl_cuda_leave(): for threads that are not ours. */
-int dpl_cuda_enter(dpl_device *d, int *was);
-void dpl_cuda_leave(int was);
+/** Bring the GPU up. @return DPL_OK, DPL_EDEVICE; why */
+int dpl_cuda_start(dpl_cuda_device *d, dpl_text *why);
+/** Make d's GPU the thread's current one until dpl_cuda_leave(), which puts back whatever it was, also
+ *  none: around every call of the runtime. @return as dpl_cuda_status(), then there is nothing to leave */
+int dpl_cuda_enter(dpl_device *d);
+void dpl_cuda_leave(void);
 
 /** How many GPUs are visible: at least 1, or DPL_EDEVICE and why. */
 int dpl_cuda_count(int *n, dpl_text *why);

@@ -33,8 +33,10 @@ typedef struct fake_cuda {
     void (*copy_time)(long long latency_ns, double rate); /* of each copy; rate in bytes/s */
     void (*hold)(int on);                                 /* streams stop before their next work */
     int (*count)(fake_cuda_call call);                    /* how many there were since the start */
-    int (*alive)(void); /* allocations, streams and events not given back */
-    int (*last)(void);  /* the calling thread's last error, left as it is */
+    int (*alive)(void);      /* allocations, streams and events not given back */
+    int (*last)(void);       /* the calling thread's last error, left as it is */
+    int (*started)(int gpu); /* 1 = since the last reset a call has started it: any call but those
+                                that ask for GPUs starts the current one of its thread, at first 0 */
 
     /** Each kernel on gpu (-1 = all) takes that time; 0 = the time that its run() takes. */
     void (*kernel_time)(int gpu, long long ns);

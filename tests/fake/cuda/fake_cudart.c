@@ -32,6 +32,7 @@ static struct {
 } calls[FAKE_CALLS];
 static int alive;
 
+static int started[FAKE_GPUS_MAX]; /* 1 = a call had it as its thread's current one */
 static _Thread_local int current;
 static _Thread_local cudaError_t last;
 _Thread_local int fake_in_host_function;
@@ -152,6 +153,11 @@ int fake_current(void)
     return current;
 }
 
+void fake_set_current(int gpu)
+{
+    current = gpu;
+}
+
 void fake_break(int gpu, cudaError_t e)
 {
     fake_release(&broken[gpu]);
@@ -189,6 +195,7 @@ cudaError_t fake_begin(int gpu)
     if (e == cudaSuccess && gpu >= fake_gpus()) e = cudaErrorNoDevice;
     if (e != cudaSuccess) return e;
     fake_lock();
+    started[current] = 1; /* whatever GPU the call is about */
     e = broken[gpu];
     fake_unlock();
     if (e != cudaSuccess) fake_acquire(&broken[gpu]);
@@ -303,6 +310,7 @@ static void control_reset(void)
 {
     fake_lock();
     memset(broken, 0, sizeof broken);
+    memset(started, 0, sizeof started);
     for (int i = 0; i < FAKE_CALLS; i++) calls[i].at = 0;
     fake_order_reset();
     fake_streams_reset();
@@ -329,6 +337,16 @@ static int control_alive(void)
     n = alive;
     fake_unlock();
     return n;
+}
+
+static int control_started(int gpu)
+{
+    int is;
+
+    fake_lock();
+    is = started[gpu];
+    fake_unlock();
+    return is;
 }
 
 static int control_last(void)
@@ -359,6 +377,7 @@ const fake_cuda *fake_cuda_controls(void)
         .count = control_count,
         .alive = control_alive,
         .last = control_last,
+        .started = control_started,
         .kernel_time = fake_streams_kernel_time,
         .stick = fake_streams_stick,
         .lose = control_lose,

@@ -10,6 +10,7 @@
 /** The status every call on gpu begins with: a sticky error, or a call out of a host function. */
 cudaError_t fake_begin(int gpu);
 int fake_current(void); /* the thread's current GPU */
+void fake_set_current(int gpu);
 void fake_break(int gpu, cudaError_t e);
 /** What a failed GPU has done is seen by who sees that it failed. */
 void fake_failed_release(int gpu);

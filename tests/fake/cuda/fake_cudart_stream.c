@@ -114,6 +114,7 @@ static void *stream_main(void *arg)
     fake_kind kind;
     int orphan, passed;
 
+    fake_set_current(s->gpu);
     do {
         fake_op *op;
 
