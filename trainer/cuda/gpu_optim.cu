@@ -10,7 +10,7 @@
 /* A step, with the rules' terms. */
 struct dpt_update_job {
     dpt_gpu_update u;
-    dpt_sgd_terms sgd[2]; /* [decay] */
+    dpt_sgd_terms sgd[2];     /* [decay] */
     dpt_adamw_terms adamw[2]; /* [1]: of the step before, when one was left out */
     int whole;                /* all arrays begin on 16 bytes */
 };
