@@ -164,6 +164,25 @@ static void joining_can_be_canceled(void **state)
     }
 }
 
+/* NCCL itself gives up sooner than the time limit says. */
+static void the_first_process_may_come_last(void **state)
+{
+    test_member m[2] = { { .turn = 0 } };
+    (void)state;
+
+    need_fakes();
+    test_comm.nccl->nobody_listens(5);
+    test_comm_run(m, 2, NULL, sums);
+    for (int r = 0; r < 2; r++)
+        if (m[r].err) fail_msg("%d: %s", r, m[r].why.s);
+    test_comm.nccl->nobody_listens(1000000);
+    m[1].absent = 1;
+    m[0].opt.timeout_ms = 300;
+    test_comm_run(m, 2, NULL, nothing);
+    expect(&m[0], DPL_ETIMEOUT, "joining: the other ranks did not come within 0.3 s");
+    test_comm.nccl->reset();
+}
+
 static void a_failed_start_gives_nccls_words(void **state)
 {
     test_member m[2] = { { .turn = 0 } };
@@ -456,6 +475,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(a_member_that_does_not_come_is_a_time_out, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(joining_can_be_canceled, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_first_process_may_come_last, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_failed_start_gives_nccls_words, set_up, tear_down),
         cmocka_unit_test_setup_teardown(two_members_on_one_gpu_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_address_is_given_to_nccl_unless_the_user_has, set_up,

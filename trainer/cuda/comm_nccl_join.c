@@ -52,7 +52,7 @@ static int make_events(dpt_comm *c, dpl_text *why)
     return DPL_OK;
 }
 
-static int join(dpt_comm *c, const dpt_comm_id *id, dpl_text *why)
+static int try_to_join(dpt_comm *c, const dpt_comm_id *id, int timeout_ms, dpl_text *why)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId unique;
@@ -61,7 +61,31 @@ static int join(dpt_comm *c, const dpt_comm_id *id, dpl_text *why)
     config.blocking = 0;
     memcpy(&unique, id->bytes, sizeof unique);
     e = c->nccl.CommInitRankConfig(&c->handle, c->opt.ranks, unique, c->opt.rank, &config);
-    return dpt_nccl_settle(c, e, "joining", c->opt.timeout_ms, why);
+    return dpt_nccl_settle(c, e, "joining", timeout_ms, why);
+}
+
+/* Nobody listened at rank 0's address: its process is not as far yet. There is a status for that and
+ * for a peer that is lost, so it is told by NCCL's words, of newer and of older ones. */
+static int came_too_early(const dpl_text *why)
+{
+    return strstr(why->s, "exceeded error retry count") || strstr(why->s, "Connection refused");
+}
+
+/* NCCL gives up an address where nobody listens after a minute or less, while the first process may
+ * be making plans for longer than that. */
+static int join(dpt_comm *c, const dpt_comm_id *id, dpl_text *why)
+{
+    const int64_t start = dpl_now_ns();
+    int timeout_ms = c->opt.timeout_ms, pause_us = 0, err;
+    dpl_text said = { "" };
+
+    while ((err = try_to_join(c, id, timeout_ms, &said)) == DPL_EDEVICE && came_too_early(&said)) {
+        dpt_comm_abort(c);
+        if ((err = dpt_nccl_pause(c, start, c->opt.timeout_ms, &pause_us, "joining", &said))) break;
+        timeout_ms = c->opt.timeout_ms - (int)((dpl_now_ns() - start) / 1000000);
+    }
+    if (err && why) *why = said;
+    return err;
 }
 
 /* Wait for s without blocking in a call: a peer that does not come must not hold this thread. */

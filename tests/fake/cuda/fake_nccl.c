@@ -13,6 +13,8 @@ static fake_group *groups;
 static ncclComm_t comms;
 static unsigned ids;
 static int never[FAKE_RANKS_MAX];
+static int deaf; /* so many joinings find nobody */
+static const char *refused = "";
 static struct {
     int count, at;
     ncclResult_t e;
@@ -122,9 +124,18 @@ static void control_patience(int ms)
     fake_unlock();
 }
 
+static void control_nobody_listens(int times)
+{
+    fake_lock();
+    deaf = times;
+    fake_unlock();
+}
+
 static void control_reset(void)
 {
     fake_lock();
+    deaf = 0;
+    refused = "";
     fake_nccl_patience_ms = PATIENCE_MS;
     fake_nccl_faults = (fake_faults){ 0 };
     memset(never, 0, sizeof never);
@@ -176,6 +187,7 @@ const fake_nccl *fake_nccl_controls(void)
         .fail_rank = control_fail_rank,
         .never_ready = control_never_ready,
         .patience_ms = control_patience,
+        .nobody_listens = control_nobody_listens,
         .reset = control_reset,
         .count = control_count,
         .alive = control_alive,
@@ -215,7 +227,7 @@ const char *ncclGetErrorString(ncclResult_t e)
 const char *ncclGetLastError(ncclComm_t c)
 {
     (void)c;
-    return fake_nccl_faults.first;
+    return *refused ? refused : fake_nccl_faults.first;
 }
 
 /* --- joining --- */
@@ -301,6 +313,14 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks, ncclUniqueId id,
     if (cudaGetDevice(&gpu) != cudaSuccess) return ncclUnhandledCudaError;
     if (rank < 0 || rank >= ranks || ranks > FAKE_RANKS_MAX) return ncclInvalidArgument;
     fake_lock();
+    refused = deaf > 0 ? "socketPollConnect: connect to 10.0.0.1<29501> returned Connection "
+                         "refused, exceeded error retry count after 35 attempts"
+                       : "";
+    if (deaf > 0) {
+        deaf--;
+        fake_unlock();
+        return ncclRemoteError;
+    }
     g = find_group(&id, ranks);
     if ((e = may_join(g, ranks, rank, gpu)) != ncclSuccess) {
         fake_unlock();
