@@ -179,7 +179,8 @@ static void the_first_process_may_come_last(void **state)
     m[1].absent = 1;
     m[0].opt.timeout_ms = 300;
     test_comm_run(m, 2, NULL, nothing);
-    expect(&m[0], DPL_ETIMEOUT, "joining: the other ranks did not come within 0.3 s");
+    expect(&m[0], DPL_ETIMEOUT,
+           "joining: the other ranks did not come within 0.3 s; nobody listened at rank 0's");
     test_comm.nccl->reset();
 }
 

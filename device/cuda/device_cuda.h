@@ -37,8 +37,9 @@ const char *dpl_cuda_failure(dpl_device *d);
 
 /** Bring the GPU up. @return DPL_OK, DPL_EDEVICE; why */
 int dpl_cuda_start(dpl_cuda_device *d, dpl_text *why);
-/** Make d's GPU the thread's current one until dpl_cuda_leave(), which puts back whatever it was, also
- *  none: around every call of the runtime. @return as dpl_cuda_status(), then there is nothing to leave */
+/** Make d's GPU the thread's current one until dpl_cuda_leave(), which puts back whatever it was,
+ *  also none: around every call of the runtime. @return as dpl_cuda_status(); after an error there
+ *  is nothing to leave */
 int dpl_cuda_enter(dpl_device *d);
 void dpl_cuda_leave(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A GPU as the current one of whatever thread calls, for the length of a call. The runtime has only
- * cudaSetDevice(), which cannot take a thread back to having chosen none: putting back GPU 0, which such
- * a thread is said to have, would start GPU 0, and so would calls of such a thread that name no more
+ * cudaSetDevice(), which cannot take a thread back to having chosen none: putting back GPU 0, which
+ * such a thread is said to have, would start GPU 0, and so would calls of it that name no more
  * than a stream or an event. That is some 500 MiB of GPU 0 in each process, and an error where it
  * is in exclusive mode. The driver can push and pop; its functions come by way of the runtime,
  * because the plug-in has to load without a driver. */

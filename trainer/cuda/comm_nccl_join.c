@@ -64,8 +64,8 @@ static int try_to_join(dpt_comm *c, const dpt_comm_id *id, int timeout_ms, dpl_t
     return dpt_nccl_settle(c, e, "joining", timeout_ms, why);
 }
 
-/* Nobody listened at rank 0's address: its process is not as far yet. There is a status for that and
- * for a peer that is lost, so it is told by NCCL's words, of newer and of older ones. */
+/* Nobody listened at rank 0's address: its process is not as far yet. The status for that is also the
+ * one for a peer that is lost, so it is told by NCCL's words, newer ones or older ones. */
 static int came_too_early(const dpl_text *why)
 {
     return strstr(why->s, "exceeded error retry count") || strstr(why->s, "Connection refused");
@@ -76,13 +76,21 @@ static int came_too_early(const dpl_text *why)
 static int join(dpt_comm *c, const dpt_comm_id *id, dpl_text *why)
 {
     const int64_t start = dpl_now_ns();
-    int timeout_ms = c->opt.timeout_ms, pause_us = 0, err;
+    int timeout_ms = c->opt.timeout_ms, pause_us = 0, early = 0, err;
     dpl_text said = { "" };
 
     while ((err = try_to_join(c, id, timeout_ms, &said)) == DPL_EDEVICE && came_too_early(&said)) {
+        early = 1;
         dpt_comm_abort(c);
         if ((err = dpt_nccl_pause(c, start, c->opt.timeout_ms, &pause_us, "joining", &said))) break;
         timeout_ms = c->opt.timeout_ms - (int)((dpl_now_ns() - start) / 1000000);
+    }
+    if (err == DPL_ETIMEOUT && early) {
+        const dpl_text late = said;
+        const char *address = getenv("NCCL_COMM_ID");
+
+        dpl_fail(&said, err, "%s; nobody listened at rank 0's address%s%s", late.s,
+                 address ? ", " : "", address ? address : "");
     }
     if (err && why) *why = said;
     return err;

@@ -208,9 +208,9 @@ static int queue_result(dpt_cuda_member *m, int slot, dpl_text *why)
     return dpt_cuda_check(e, "queueing the result", why);
 }
 
-/* A kernel is loaded when it is launched for the first time, and loading waits until the GPU is idle.
- * In a sum that would be until a peer has come, and what that needs of this context or process has to
- * wait for the loading. So loading is kept apart from sums: the first kernels come with
+/* A kernel is loaded when it is launched for the first time, and loading waits until the GPU is
+ * idle. In a sum that would be until a peer has come, and what that needs of this context or process
+ * has to wait for the loading. So loading is kept apart from sums: the first kernels come with
  * warm_up(), and those of another number of samples when the steps before are over. */
 static int keep_apart(dpt_cuda_member *m, int n, dpl_text *why)
 {

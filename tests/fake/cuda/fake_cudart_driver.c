@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The few functions of the driver that are asked for by way of the runtime: the stack of contexts of
- * a thread. The context of GPU k is the number k + 1. */
+/* The few functions of the driver that are asked for by way of the runtime: a thread's stack of
+ * contexts. The context of GPU k is the number k + 1. */
 #include "tests/fake/cuda/fake_cudart_inside.h"
 
 #include <cuda.h>
