@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Columns pass with NEON: 16 bytes of a row at once; exact weights as two 16-bit halves. */
-#include "kernels/resample.h"
-#include "kernels/unroll.h"
+#include "kernels/resample_vector.h"
 
 #if defined(__aarch64__)
 #    include <arm_neon.h>
@@ -55,44 +54,21 @@ INLINE void output_row(uint8_t *out, const uint8_t *top, int width, int n, const
     }
 }
 
-/* The usual few taps get a loop of their own, unrolled, with the weights in registers. */
-INLINE void any_row(uint8_t *out, const uint8_t *top, int width, int n, const int16_t *lo,
-                    const int16_t *hi, int bits)
-{
-    switch (n) {
-    case 1: output_row(out, top, width, 1, lo, hi, bits); break;
-    case 2: output_row(out, top, width, 2, lo, hi, bits); break;
-    case 3: output_row(out, top, width, 3, lo, hi, bits); break;
-    case 4: output_row(out, top, width, 4, lo, hi, bits); break;
-    default: output_row(out, top, width, n, lo, hi, bits);
-    }
-}
-
 void dpl_resample_cols_neon(uint8_t *out, size_t out_stride, const uint8_t *in, int width,
                             int origin, const dpl_taps *t)
 {
-    if (width < BYTES) {
+    if (width < BYTES)
         dpl_resample_cols_c(out, out_stride, in, width, origin, t);
-        return;
-    }
-    for (int k = 0; k < t->count; k++, out += out_stride) {
-        const size_t at = (size_t)k * (size_t)t->stride;
-        const uint8_t *top = in + (size_t)(t->start[k] - origin) * (size_t)width;
-        any_row(out, top, width, t->size[k], t->lo + at, t->hi + at, 22);
-    }
+    else
+        dpl_cols_all_rows(output_row, out, out_stride, in, width, origin, t, 1);
 }
 
 void dpl_resample_cols_fast_neon(uint8_t *out, size_t out_stride, const uint8_t *in, int width,
                                  int origin, const dpl_taps *t)
 {
-    if (width < BYTES) {
+    if (width < BYTES)
         dpl_resample_cols_fast_c(out, out_stride, in, width, origin, t);
-        return;
-    }
-    for (int k = 0; k < t->count; k++, out += out_stride) {
-        const size_t at = (size_t)k * (size_t)t->stride;
-        const uint8_t *top = in + (size_t)(t->start[k] - origin) * (size_t)width;
-        any_row(out, top, width, t->size[k], t->weight16 + at, NULL, t->bits16);
-    }
+    else
+        dpl_cols_all_rows(output_row, out, out_stride, in, width, origin, t, 0);
 }
 #endif

@@ -5,32 +5,21 @@
  *
  * Few taps: eight outputs (four vectors) are prepared once for a block of rows. Many taps: one
  * vector for four rows at a time, prepared at every step. */
-#include "kernels/resample.h"
-#include "kernels/unroll.h"
+#include "kernels/resample_vector.h"
 
 #if defined(__x86_64__)
 #    include <immintrin.h>
 #    include <string.h>
 
-enum { ROW_BLOCK = 32, STEPS_MAX = 2 /* prepared steps */, PAIRS_MAX = 3 };
-
-typedef struct rows_job {
-    uint8_t *out;
-    const uint8_t *in;
-    size_t in_stride, out_stride;
-    int origin, bits;
-    const dpl_taps *t;
-    const int16_t *lo, *hi; /* weights; hi NULL = one 16-bit half only */
-    ptrdiff_t end;          /* one past the last byte of a row that the taps name */
-} rows_job;
+enum { STEPS_MAX = 2 /* prepared steps */, PAIRS_MAX = 3 };
 
 /* Byte of pixel `first` of output k in a row. */
-INLINE ptrdiff_t byte_of(const rows_job *j, int k, int first)
+INLINE ptrdiff_t byte_of(const dpl_rows_job *j, int k, int first)
 {
     return 3 * (ptrdiff_t)(j->t->start[k] + first - j->origin);
 }
 
-INLINE const int16_t *weights_of(const rows_job *j, const int16_t *w, int k, int first)
+INLINE const int16_t *weights_of(const dpl_rows_job *j, const int16_t *w, int k, int first)
 {
     return w + (size_t)k * (size_t)j->t->stride + first;
 }
@@ -50,7 +39,7 @@ INLINE __m256i pairs_of(const int16_t *a, const int16_t *b)
     return _mm256_set_m128i(_mm_set1_epi32(wb), _mm_set1_epi32(wa));
 }
 
-INLINE step step_of(const rows_job *j, int a, int b, int first, int pairs, int exact)
+INLINE step step_of(const dpl_rows_job *j, int a, int b, int first, int pairs, int exact)
 {
     const __m256i base = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1));
@@ -102,7 +91,8 @@ INLINE __m256i pack(const __m256i lo[4], const __m256i hi[4], int bits, int exac
 }
 
 /* Outputs k .. k + 7 of rows r0 .. r1 - 1. */
-INLINE void eight_outputs(const rows_job *j, int k, int r0, int r1, int steps, int pairs, int exact)
+INLINE void eight_outputs(const dpl_rows_job *j, int k, int r0, int r1, int steps, int pairs,
+                          int exact)
 {
     const __m256i squeeze = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
@@ -135,7 +125,7 @@ typedef struct pixels2x4 {
 } pixels2x4;
 
 /* Outputs a and b of rows r0 .. r1 - 1, any number of taps. */
-INLINE void two_outputs(const rows_job *j, int a, int b, int r0, int r1, int exact)
+INLINE void two_outputs(const dpl_rows_job *j, int a, int b, int r0, int r1, int exact)
 {
     const int n = j->t->size[a] > j->t->size[b] ? j->t->size[a] : j->t->size[b];
     for (; r0 < r1; r0 += 4) {
@@ -164,7 +154,7 @@ INLINE void two_outputs(const rows_job *j, int a, int b, int r0, int r1, int exa
     }
 }
 
-INLINE void rows_block(const rows_job *j, int r0, int r1, int exact)
+INLINE void rows_block(const dpl_rows_job *j, int r0, int r1, int exact)
 {
     const int count = j->t->count;
     for (int k0 = 0; k0 < count; k0 += 8) {
@@ -187,41 +177,17 @@ INLINE void rows_block(const rows_job *j, int r0, int r1, int exact)
     }
 }
 
-/* Bytes of a row that the taps name. Returns how many. */
-static ptrdiff_t find_end(rows_job *j)
-{
-    const dpl_taps *t = j->t;
-    int lo = t->start[0], hi = t->start[0] + t->size[0];
-    for (int k = 1; k < t->count; k++) {
-        if (t->start[k] < lo) lo = t->start[k];
-        if (t->start[k] + t->size[k] > hi) hi = t->start[k] + t->size[k];
-    }
-    j->end = 3 * (ptrdiff_t)(hi - j->origin);
-    return 3 * (ptrdiff_t)(hi - lo);
-}
-
 void dpl_resample_rows_avx2(uint8_t *out, const uint8_t *in, size_t in_stride, int rows, int origin,
                             const dpl_taps *t)
 {
-    rows_job j = { out, in, in_stride, 3 * (size_t)t->count, origin, 22, t, t->lo, t->hi, 0 };
-    if (find_end(&j) < 16) {
+    if (!dpl_rows_all_blocks(rows_block, out, in, in_stride, rows, origin, t, 1))
         dpl_resample_rows_c(out, in, in_stride, rows, origin, t);
-        return;
-    }
-    for (int r = 0; r < rows; r += ROW_BLOCK)
-        rows_block(&j, r, r + ROW_BLOCK < rows ? r + ROW_BLOCK : rows, 1);
 }
 
 void dpl_resample_rows_fast_avx2(uint8_t *out, const uint8_t *in, size_t in_stride, int rows,
                                  int origin, const dpl_taps *t)
 {
-    rows_job j = { out,         in,   in_stride, 3 * (size_t)t->count, origin, t->bits16, t,
-                   t->weight16, NULL, 0 };
-    if (find_end(&j) < 16) {
+    if (!dpl_rows_all_blocks(rows_block, out, in, in_stride, rows, origin, t, 0))
         dpl_resample_rows_fast_c(out, in, in_stride, rows, origin, t);
-        return;
-    }
-    for (int r = 0; r < rows; r += ROW_BLOCK)
-        rows_block(&j, r, r + ROW_BLOCK < rows ? r + ROW_BLOCK : rows, 0);
 }
 #endif

@@ -5,24 +5,13 @@
  *
  * Few taps: four outputs are prepared once for a block of rows. Many taps: one output for four rows at
  * a time, prepared at every step. */
-#include "kernels/resample.h"
-#include "kernels/unroll.h"
+#include "kernels/resample_vector.h"
 
 #if defined(__aarch64__)
 #    include <arm_neon.h>
 #    include <string.h>
 
-enum { ROW_BLOCK = 32, STEPS_MAX = 2 /* prepared steps */, NONE = 255 /* looked up as 0 */ };
-
-typedef struct rows_job {
-    uint8_t *out;
-    const uint8_t *in;
-    size_t in_stride, out_stride;
-    int origin, bits;
-    const dpl_taps *t;
-    const int16_t *lo, *hi; /* weights; hi NULL = one 16-bit half only */
-    ptrdiff_t end;          /* one past the last byte of a row that the taps name */
-} rows_job;
+enum { STEPS_MAX = 2 /* prepared steps */, NONE = 255 /* looked up as 0 */ };
 
 /* Four taps of one output. */
 typedef struct step {
@@ -31,7 +20,7 @@ typedef struct step {
     int16x4_t lo, hi;
 } step;
 
-INLINE step step_of(const rows_job *j, int k, int first, int exact)
+INLINE step step_of(const dpl_rows_job *j, int k, int first, int exact)
 {
     static const uint8_t base[2][16] = {
         { 0, NONE, 1, NONE, 2, NONE, NONE, NONE, 3, NONE, 4, NONE, 5, NONE, NONE, NONE },
@@ -79,7 +68,7 @@ INLINE uint8x16_t pack(const int32x4_t lo[4], const int32x4_t hi[4], int bits, i
 }
 
 /* Outputs k .. k + 3 of rows r0 .. r1 - 1. */
-INLINE void four_outputs(const rows_job *j, int k, int r0, int r1, int steps, int exact)
+INLINE void four_outputs(const dpl_rows_job *j, int k, int r0, int r1, int steps, int exact)
 {
     static const uint8_t three_of_four[16] = { 0,  1,  2,  4,  5,    6,    8,    9,
                                                10, 12, 13, 14, NONE, NONE, NONE, NONE };
@@ -106,7 +95,7 @@ INLINE void four_outputs(const rows_job *j, int k, int r0, int r1, int steps, in
 }
 
 /* Output k of rows r0 .. r1 - 1, any number of taps. */
-INLINE void one_output(const rows_job *j, int k, int r0, int r1, int exact)
+INLINE void one_output(const dpl_rows_job *j, int k, int r0, int r1, int exact)
 {
     for (; r0 < r1; r0 += 4) {
         int32x4_t lo[4], hi[4];
@@ -130,7 +119,7 @@ INLINE void one_output(const rows_job *j, int k, int r0, int r1, int exact)
     }
 }
 
-INLINE void rows_block(const rows_job *j, int r0, int r1, int exact)
+INLINE void rows_block(const dpl_rows_job *j, int r0, int r1, int exact)
 {
     const int count = j->t->count;
     for (int k0 = 0; k0 < count; k0 += 4) {
@@ -148,41 +137,17 @@ INLINE void rows_block(const rows_job *j, int r0, int r1, int exact)
     }
 }
 
-/* Bytes of a row that the taps name. Returns how many. */
-static ptrdiff_t find_end(rows_job *j)
-{
-    const dpl_taps *t = j->t;
-    int lo = t->start[0], hi = t->start[0] + t->size[0];
-    for (int k = 1; k < t->count; k++) {
-        if (t->start[k] < lo) lo = t->start[k];
-        if (t->start[k] + t->size[k] > hi) hi = t->start[k] + t->size[k];
-    }
-    j->end = 3 * (ptrdiff_t)(hi - j->origin);
-    return 3 * (ptrdiff_t)(hi - lo);
-}
-
 void dpl_resample_rows_neon(uint8_t *out, const uint8_t *in, size_t in_stride, int rows, int origin,
                             const dpl_taps *t)
 {
-    rows_job j = { out, in, in_stride, 3 * (size_t)t->count, origin, 22, t, t->lo, t->hi, 0 };
-    if (find_end(&j) < 16) {
+    if (!dpl_rows_all_blocks(rows_block, out, in, in_stride, rows, origin, t, 1))
         dpl_resample_rows_c(out, in, in_stride, rows, origin, t);
-        return;
-    }
-    for (int r = 0; r < rows; r += ROW_BLOCK)
-        rows_block(&j, r, r + ROW_BLOCK < rows ? r + ROW_BLOCK : rows, 1);
 }
 
 void dpl_resample_rows_fast_neon(uint8_t *out, const uint8_t *in, size_t in_stride, int rows,
                                  int origin, const dpl_taps *t)
 {
-    rows_job j = { out,         in,   in_stride, 3 * (size_t)t->count, origin, t->bits16, t,
-                   t->weight16, NULL, 0 };
-    if (find_end(&j) < 16) {
+    if (!dpl_rows_all_blocks(rows_block, out, in, in_stride, rows, origin, t, 0))
         dpl_resample_rows_fast_c(out, in, in_stride, rows, origin, t);
-        return;
-    }
-    for (int r = 0; r < rows; r += ROW_BLOCK)
-        rows_block(&j, r, r + ROW_BLOCK < rows ? r + ROW_BLOCK : rows, 0);
 }
 #endif
