@@ -70,7 +70,8 @@ int dpt_cu_run_build(struct dpt_gpu_exec *e, dpt_cu_run *r, int n, int train, dp
                                     .workspace_cap =
                                         e->o.workspace_cap ? e->o.workspace_cap : default_cap,
                                     .cache = e->o.cache,
-                                    .threads = dpl_cpus_usable(NULL),
+                                    .threads =
+                                        e->o.threads > 0 ? e->o.threads : dpl_cpus_usable(NULL),
                                     .begin = use_gpu,
                                     .gpu = e->o.gpu,
                                     .cancel = e->o.cancel };

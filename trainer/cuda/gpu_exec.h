@@ -39,6 +39,7 @@ typedef struct dpt_gpu_exec_options {
     float mean[3], std[3]; /* (value / 255 - mean) / std, for bytes */
     const char *cache;     /* folder for what is slow to build (plans), or NULL = none */
     size_t workspace_cap;  /* bytes of scratch that one operation may ask for [256 MiB] */
+    int threads;           /* of the host that build [usable processors] */
     const int *cancel;     /* as in dpt_exec_options: looked at while building, or NULL */
 } dpt_gpu_exec_options;
 

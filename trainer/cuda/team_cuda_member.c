@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One GPU's share of a team: its streams, memory and executor, made and given back in its thread. */
+#include "base/thread.h"
 #include "dpload.h"
 #include "trainer/cuda/team_cuda.h"
 
@@ -192,6 +193,7 @@ static int make_exec(dpt_cuda_member *m, const dpt_team_options *opt, dpl_text *
                                    opt->bytes ? DPT_GPU_PIXELS_U8_NHWC : DPT_GPU_PIXELS_F32_NCHW,
                                .cache = opt->cache,
                                .workspace_cap = workspace_cap,
+                               .threads = 1 + (dpl_cpus_usable(NULL) - 1) / m->team->opt.replicas,
                                .cancel = opt->cancel };
     int err;
 
