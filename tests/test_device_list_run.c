@@ -102,8 +102,31 @@ static void processes_take_a_gpu_each(void **state)
     setenv("WORLD_SIZE", "3", 1);
     setenv("RANK", "2", 1);
     check("cuda", NULL, 1, "number 2 on this machine, which has 2 GPUs");
+    setenv("LOCAL_RANK", "1", 1);
+    fake->lose(1, BUSY);
+    check("auto", NULL, 1, "cuda:1"); /* the others have as many: none is left out */
+    fake->reset();
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) unsetenv(names[i]);
     unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
+/* What CUDA says is the reason, not how the GPUs would be shared. */
+static void processes_without_gpus_say_why_there_are_none(void **state)
+{
+    static const char *const local[] = { "", " --local-rank 0" };
+    char words[100];
+
+    (void)state;
+    need_gpus();
+    setenv("FAKE_CUDA_DRIVER", "none", 1);
+    for (int i = 0; i < 2; i++) {
+        snprintf(words, sizeof words, "cuda --rank 0 --world 2 --master-addr node0%s", local[i]);
+        check(words, NULL, 1, "--devices cuda: no usable NVIDIA driver");
+        memcpy(words, "auto", 4);
+        check(words, NULL, 1, "--devices auto: no usable NVIDIA driver");
+    }
+    unsetenv("FAKE_CUDA_DRIVER");
+    fake->reset();
 }
 
 int main(void)
@@ -113,6 +136,7 @@ int main(void)
         cmocka_unit_test(a_busy_gpu_that_was_named_is_an_error),
         cmocka_unit_test(numbers_are_those_of_the_list),
         cmocka_unit_test(processes_take_a_gpu_each),
+        cmocka_unit_test(processes_without_gpus_say_why_there_are_none),
     };
 
     fake = test_fake_cuda();

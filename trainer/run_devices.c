@@ -203,13 +203,13 @@ static int choose_own(const dpt_run *r, const char **list, char buf[32], dpl_tex
     const int n = dpl_gpu_list(&gpu, NULL);
 
     free(n > 0 ? gpu : NULL);
-    if (n == 1 || r->launcher.local_size == 1) return DPT_EXIT_DONE;
+    if (n <= 1 || r->launcher.local_size == 1) return DPT_EXIT_DONE; /* none: the list says why */
     if (rank < 0)
         return dpl_fail(
             why, DPT_EXIT_USAGE,
             "--devices %s: process %d of %d, and nothing says which of the %d GPUs here "
-            "is its own; give --local-rank N or --devices cuda:N",
-            r->opt->devices, r->rank, r->world, n);
+            "is its own; give --local-rank N, or --devices 0-%d for all of them",
+            r->opt->devices, r->rank, r->world, n, n - 1);
     if (rank >= n)
         return dpl_fail(why, DPT_EXIT_DEVICE,
                         "--devices %s: number %d on this machine, which has %d GPUs (0-%d): start "
@@ -223,8 +223,9 @@ static int choose_own(const dpt_run *r, const char **list, char buf[32], dpl_tex
 /* The devices of this process: *spec is one allocation. @return a dpt_exit */
 static int list_devices(const dpt_run *r, char ***spec, int *n, dpl_text *why)
 {
-    const int automatic = is_auto(r->opt->devices);
-    const char *list = automatic ? choose(r) : r->opt->devices;
+    const int asked = is_auto(r->opt->devices);
+    const int automatic = asked && r->world == 1; /* several processes share a run on GPUs only */
+    const char *list = automatic ? choose(r) : asked ? "cuda" : r->opt->devices;
     char own[32];
     int rc;
 
