@@ -23,7 +23,7 @@ typedef enum dpt_exit {
     DPT_EXIT_DATA = 3,
     DPT_EXIT_DEVICE = 4,
     DPT_EXIT_STOPPED = 75,     /* SIGTERM, SIGUSR1 or SIGHUP, checkpoint saved */
-    DPT_EXIT_INTERRUPTED = 130 /* SIGINT, checkpoint saved */
+    DPT_EXIT_INTERRUPTED = 130 /* SIGINT; saved, unless it came twice or before the first step */
 } dpt_exit;
 
 /** The exit code that stands for a library status. */
