@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over GPUs, as they are built into libdptrain_cuda.so. Over the fakes: also everything that
  * can go wrong with a peer. Beside the real plug-in: right sums, on as many GPUs as there are. */
+#include "base/clock.h"
 #include "dpload.h"
 #include "tests/comm_cases.h"
+#include "tests/device_cases.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,6 +164,31 @@ static void joining_can_be_canceled(void **state)
                turn ? "another GPU of this process failed" : "canceled in joining");
         expect(&m[1], DPL_ECANCELED, "rank 1 of 2");
     }
+}
+
+static int abort_it(test_member *m)
+{
+    const int64_t start = dpl_now_ns();
+
+    test_comm.calls->abort(m->c);
+    return dpl_now_ns() - start < 1500 * INT64_C(1000000) ? DPL_OK : DPL_EINTERNAL;
+}
+
+/* NCCL's own can wait for ever for a process that is gone. */
+static void an_abort_that_does_not_end_holds_nobody(void **state)
+{
+    test_member m[2] = { { .turn = 0 } };
+    (void)state;
+
+    need_fakes();
+    if (test_device_has_tsan())
+        skip(); /* it takes the end of a detached thread's memory for a race */
+    m[0].opt.timeout_ms = m[1].opt.timeout_ms = 300;
+    test_comm.nccl->abort_takes(2000);
+    test_comm_run(m, 2, NULL, abort_it);
+    for (int r = 0; r < 2; r++) assert_int_equal(m[r].err, DPL_OK);
+    while (test_comm.nccl->alive()) test_pause_ms(10);
+    test_comm.nccl->reset();
 }
 
 /* NCCL itself gives up sooner than the time limit says. */
@@ -476,6 +503,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(a_member_that_does_not_come_is_a_time_out, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(joining_can_be_canceled, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_abort_that_does_not_end_holds_nobody, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_first_process_may_come_last, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_failed_start_gives_nccls_words, set_up, tear_down),
         cmocka_unit_test_setup_teardown(two_members_on_one_gpu_are_refused, set_up, tear_down),

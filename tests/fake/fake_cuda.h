@@ -74,7 +74,8 @@ typedef struct fake_nccl {
     void (*inject)(fake_nccl_call call, int k, int e);
     void (*fail_rank)(int rank, int e); /* its communicators have the asynchronous error e, now */
     void (*never_ready)(int rank, int on); /* its joining never ends */
-    void (*nobody_listens)(int times);     /* the next ones to join find no rank 0 */
+    void (*abort_takes)(int ms);
+    void (*nobody_listens)(int times); /* the next ones to join find no rank 0 */
     /** How long a rank waits for its peers before the fake calls it hung [20,000]. */
     void (*patience_ms)(int ms);
     void (*reset)(void);

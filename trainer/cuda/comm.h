@@ -55,7 +55,8 @@ int dpt_comm_broadcast(dpt_comm *c, void *p, size_t bytes, void *stream, dpl_tex
 /** Has a peer failed, or does a collective not come forward? Does not block; to be called again and
  *  again while the owner waits for the stream. @return DPL_OK or DPL_EDEVICE; why names the rank */
 int dpt_comm_poll(dpt_comm *c, dpl_text *why);
-/** End whatever is queued; the member can only be destroyed then. Any thread, also twice. */
+/** End whatever is queued, within 10 s or without waiting for more; the member can only be destroyed
+ *  then. Any thread, also twice. */
 void dpt_comm_abort(dpt_comm *c);
 
 /* The same functions, for who opens the plug-in. */

@@ -4,10 +4,12 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "dpload.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { LEAVE_MS = 10000 };
 
@@ -180,13 +182,17 @@ done:
     return err;
 }
 
+static int leave_ms(const dpt_comm *c)
+{
+    return c->opt.timeout_ms < LEAVE_MS ? c->opt.timeout_ms : LEAVE_MS;
+}
+
 /* Leave in order. A peer that is gone could make that last for ever. */
 static void leave(dpt_comm *c)
 {
     const ncclResult_t e = c->nccl.CommFinalize(c->handle);
-    const int limit = c->opt.timeout_ms < LEAVE_MS ? c->opt.timeout_ms : LEAVE_MS;
 
-    if (dpt_nccl_settle(c, e, "leaving", limit, NULL)) {
+    if (dpt_nccl_settle(c, e, "leaving", leave_ms(c), NULL)) {
         dpt_comm_abort(c);
         return;
     }
@@ -207,6 +213,82 @@ void dpt_comm_destroy(dpt_comm **at)
     free(c);
 }
 
+/* Shared by who asks for the end of a communicator and the thread that sees to it; the last frees. */
+typedef struct ending {
+    ncclResult_t (*abort)(ncclComm_t c);
+    ncclComm_t handle;
+    int gpu;
+    pthread_mutex_t lock; /* guards the rest */
+    pthread_cond_t change;
+    int over, refs;
+} ending;
+
+static void ending_put(ending *e)
+{
+    int left;
+
+    pthread_mutex_lock(&e->lock);
+    left = --e->refs;
+    pthread_mutex_unlock(&e->lock);
+    if (left) return;
+    pthread_cond_destroy(&e->change);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+static void *end_it(void *arg)
+{
+    ending *e = arg;
+
+    if (cudaSetDevice(e->gpu) != cudaSuccess) cudaGetLastError();
+    e->abort(e->handle);
+    pthread_mutex_lock(&e->lock);
+    e->over = 1;
+    pthread_cond_signal(&e->change);
+    pthread_mutex_unlock(&e->lock);
+    ending_put(e);
+    return NULL;
+}
+
+/* NCCL may wait there for processes of this machine that are gone. Then it is left to it. */
+static int end_within(ending *e, int ms)
+{
+    struct timespec until;
+    int over;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += ms % 1000 * 1000000L;
+    until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&e->lock);
+    while (!e->over && !pthread_cond_timedwait(&e->change, &e->lock, &until)) {}
+    over = e->over;
+    pthread_mutex_unlock(&e->lock);
+    return over;
+}
+
+static void end_handle(const dpt_comm *c, ncclComm_t handle)
+{
+    ending *e = dpl_calloc(1, sizeof *e);
+    pthread_t thread;
+
+    if (!e) {
+        c->nccl.CommAbort(handle);
+        return;
+    }
+    *e = (ending){ .abort = c->nccl.CommAbort, .handle = handle, .gpu = c->opt.gpu, .refs = 2 };
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_cond_init(&e->change, NULL);
+    if (dpl_thread_start(&thread, "nccl end", end_it, e)) {
+        end_it(e);
+    } else if (end_within(e, leave_ms(c))) {
+        pthread_join(thread, NULL);
+    } else {
+        pthread_detach(thread);
+    }
+    ending_put(e);
+}
+
 void dpt_comm_abort(dpt_comm *c)
 {
     ncclComm_t handle;
@@ -215,5 +297,5 @@ void dpt_comm_abort(dpt_comm *c)
     handle = c->handle;
     c->handle = NULL;
     pthread_mutex_unlock(&c->lock);
-    if (handle) c->nccl.CommAbort(handle);
+    if (handle) end_handle(c, handle);
 }

@@ -13,6 +13,7 @@ static fake_group *groups;
 static ncclComm_t comms;
 static unsigned ids;
 static int never[FAKE_RANKS_MAX];
+static int abort_ms;
 static int deaf; /* so many joinings find nobody */
 static const char *refused = "";
 static struct {
@@ -124,6 +125,13 @@ static void control_patience(int ms)
     fake_unlock();
 }
 
+static void control_abort_takes(int ms)
+{
+    fake_lock();
+    abort_ms = ms;
+    fake_unlock();
+}
+
 static void control_nobody_listens(int times)
 {
     fake_lock();
@@ -134,7 +142,7 @@ static void control_nobody_listens(int times)
 static void control_reset(void)
 {
     fake_lock();
-    deaf = 0;
+    abort_ms = deaf = 0;
     refused = "";
     fake_nccl_patience_ms = PATIENCE_MS;
     fake_nccl_faults = (fake_faults){ 0 };
@@ -187,6 +195,7 @@ const fake_nccl *fake_nccl_controls(void)
         .fail_rank = control_fail_rank,
         .never_ready = control_never_ready,
         .patience_ms = control_patience,
+        .abort_takes = control_abort_takes,
         .nobody_listens = control_nobody_listens,
         .reset = control_reset,
         .count = control_count,
@@ -383,6 +392,12 @@ ncclResult_t ncclCommDestroy(ncclComm_t c)
 
 ncclResult_t ncclCommAbort(ncclComm_t c)
 {
+    int ms;
+
+    fake_lock();
+    ms = abort_ms;
+    fake_unlock();
+    fake_pass(ms * 1000000LL);
     fake_lock();
     if (!fake_nccl_is_live(c)) fake_die("NCCL: a communicator is aborted after its end");
     c->aborted = 1;
