@@ -3,10 +3,12 @@
  * with another number of loader threads. */
 #include "tests/dptrain_runs.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 /* 36 pictures in batches of 8: 5 steps an epoch, the last one with 4. */
@@ -179,6 +181,31 @@ static void a_save_that_fails_keeps_the_old_checkpoint(void **state)
     same_weights("full");
 }
 
+/* As when one is resumed that has not ended yet: they would take each other's checkpoints away. */
+static void two_runs_do_not_write_to_one_folder(void **state)
+{
+    int fd;
+    test_run r;
+
+    (void)state;
+    train("--epochs 1 -o shared");
+    fd = open(test_format("%s/shared", test_work()), O_RDONLY | O_DIRECTORY);
+    assert_int_equal(flock(fd, LOCK_EX), 0); /* what the run holds that has not ended */
+    test_dptrain(&r, "--resume shared --epochs 2 data");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "dptrain: shared: another run writes to this folder; wait"));
+    test_run_free(&r);
+    test_dptrain(&r, COMMON " --epochs 1 --force -o shared data");
+    assert_int_equal(r.code, 1);
+    test_run_free(&r);
+    assert_rows("shared", 1);
+    close(fd);
+    test_dptrain(&r, "--resume shared --epochs 2 data");
+    if (r.code) fail_msg("%s", r.err);
+    test_run_free(&r);
+    assert_rows("shared", 2);
+}
+
 static void changed_options_are_told(void **state)
 {
     test_run r;
@@ -190,6 +217,19 @@ static void changed_options_are_told(void **state)
     assert_non_null(strstr(r.err, "resume: --lr was 0.01, is 0.02 from here on\n"));
     assert_null(strstr(r.err, "--workers was"));
     assert_null(strstr(r.err, "--epochs was"));
+    test_run_free(&r);
+}
+
+static void fewer_epochs_than_were_made_are_refused(void **state)
+{
+    test_run r;
+
+    (void)state;
+    train("--epochs 2 -o made");
+    test_dptrain(&r, "--resume made --epochs 1 data");
+    assert_int_equal(r.code, 2);
+    assert_non_null(
+        strstr(r.err, "dptrain: --epochs 1: the run in made has made 2 already; give "));
     test_run_free(&r);
 }
 
@@ -250,7 +290,9 @@ int main(void)
         cmocka_unit_test(a_killed_run_goes_on_from_its_checkpoint),
         cmocka_unit_test(resume_takes_the_options_of_its_run),
         cmocka_unit_test(a_save_that_fails_keeps_the_old_checkpoint),
+        cmocka_unit_test(two_runs_do_not_write_to_one_folder),
         cmocka_unit_test(changed_options_are_told),
+        cmocka_unit_test(fewer_epochs_than_were_made_are_refused),
         cmocka_unit_test(a_checkpoint_moved_away_keeps_its_options),
         cmocka_unit_test(a_checkpoint_tells_the_normalisation),
         cmocka_unit_test(evaluate_gives_what_training_saw),

@@ -122,6 +122,7 @@ void dpt_run_release(dpt_run *r)
     free(r->val_path);
     free(r->resume_folder);
     free(r->folder);
+    if (r->folder_locked) closedir(r->folder_locked);
 }
 
 static void say_loaded(const dpt_run *r)

@@ -14,6 +14,8 @@
 #include "trainer/runlog.h"
 #include "trainer/team.h"
 
+#include <dirent.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -70,7 +72,8 @@ typedef struct dpt_run {
     char *resume_folder;  /* that holds the checkpoint of --resume */
     char **saved_options; /* of its run; opt points into them */
     int n_saved_options;
-    char *folder; /* NULL = nothing is written: --evaluate, or process 0 does it */
+    char *folder;       /* NULL = nothing is written: --evaluate, or process 0 does it */
+    DIR *folder_locked; /* the same, open and locked: no other run writes there; NULL = not */
     dpt_runlog log;
 
     /* results */

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -86,6 +87,20 @@ static int make_named(dpt_run *r, dpl_text *why)
     return DPT_EXIT_FAILED;
 }
 
+/* Two runs that save to one folder take each other's checkpoints away, as when one is resumed that
+ * has not ended yet. The lock ends with the process; a file system without locks goes unguarded. */
+static int lock(dpt_run *r, dpl_text *why)
+{
+    r->folder_locked = opendir(r->folder);
+    if (!r->folder_locked || !flock(dirfd(r->folder_locked), LOCK_EX | LOCK_NB) ||
+        errno != EWOULDBLOCK)
+        return DPT_EXIT_DONE;
+    return dpl_fail(why, DPT_EXIT_FAILED,
+                    "%s: another run writes to this folder; wait for its end, stop it, or choose "
+                    "another with --output",
+                    r->folder);
+}
+
 static int probe(const dpt_run *r, dpl_text *why)
 {
     char *path = dpl_path_join(r->folder, ".probe");
@@ -136,7 +151,7 @@ int dpt_run_folder(dpt_run *r, dpl_text *why)
 
     if (r->rank) return DPT_EXIT_DONE; /* process 0 does all of it */
     rc = r->opt->output || r->resume_folder ? make_named(r, why) : make_default(r, why);
-    if (rc || (rc = probe(r, why)) || (rc = check_space(r, why))) return rc;
+    if (rc || (rc = lock(r, why)) || (rc = probe(r, why)) || (rc = check_space(r, why))) return rc;
     at = r->resumed ? &r->progress : NULL;
     if (dpt_runlog_open(&r->log, r->folder, at, why)) return DPT_EXIT_FAILED;
     if (dpt_runlog_args(r->folder, r->cli, &data, why)) return DPT_EXIT_FAILED;

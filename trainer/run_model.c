@@ -61,6 +61,10 @@ static int load(dpt_run *r, dpl_text *why)
                         "change: leave --seed out",
                         (unsigned long long)r->opt->load.seed, r->opt->resume,
                         (unsigned long long)c.progress.seed);
+    if (c.progress.epoch > r->opt->epochs)
+        return dpl_fail(why, DPT_EXIT_USAGE,
+                        "--epochs %d: the run in %s has made %lld already; give as many or more",
+                        r->opt->epochs, r->opt->resume, (long long)c.progress.epoch);
     r->progress = c.progress;
     r->updates = c.updates;
     r->resumed = 1;
