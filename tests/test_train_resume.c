@@ -220,6 +220,28 @@ static void changed_options_are_told(void **state)
     test_run_free(&r);
 }
 
+/* More pictures are another order, so that the position in the old one says little. */
+static void pictures_that_changed_within_an_epoch_are_told(void **state)
+{
+    test_run r;
+
+    (void)state;
+    test_work_tree("grows/train", 10, 2);
+    test_work_tree("grows/val", 10, 1);
+    test_dptrain(&r, COMMON " --epochs 3 --steps 2 -o grown grows");
+    assert_int_equal(r.code, 0);
+    test_run_free(&r);
+    test_work_tree("grows/train", 10, 3);
+    test_dptrain(&r, "--resume grown --steps 3 grows");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, "warning: --resume grown: "
+                                  "the epoch under way began with 20 pictures, there are 30 now"));
+    test_run_free(&r);
+    test_dptrain(&r, "--resume grown --steps 4 grows"); /* as it is now */
+    assert_null(strstr(r.err, "began with"));
+    test_run_free(&r);
+}
+
 static void fewer_epochs_than_were_made_are_refused(void **state)
 {
     test_run r;
@@ -292,6 +314,7 @@ int main(void)
         cmocka_unit_test(a_save_that_fails_keeps_the_old_checkpoint),
         cmocka_unit_test(two_runs_do_not_write_to_one_folder),
         cmocka_unit_test(changed_options_are_told),
+        cmocka_unit_test(pictures_that_changed_within_an_epoch_are_told),
         cmocka_unit_test(fewer_epochs_than_were_made_are_refused),
         cmocka_unit_test(a_checkpoint_moved_away_keeps_its_options),
         cmocka_unit_test(a_checkpoint_tells_the_normalisation),

@@ -27,6 +27,7 @@ typedef struct dpt_progress {
     double best_top1; /* percent, -1 = none */
     int64_t best_epoch;
     uint64_t seed;
+    uint64_t samples; /* training pictures that sample counts in; 0 = not known */
 } dpt_progress;
 
 typedef struct dpt_checkpoint {

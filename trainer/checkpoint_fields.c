@@ -21,7 +21,7 @@ const dpt_ckpt_field dpt_ckpt_fields[DPT_CKPT_FIELDS] = {
     FIELD(train_loss, DPT_CKPT_DOUBLE), FIELD(train_n, DPT_CKPT_INT64),
     FIELD(train_top1, DPT_CKPT_INT64),  FIELD(train_top5, DPT_CKPT_INT64),
     FIELD(best_top1, DPT_CKPT_DOUBLE),  FIELD(best_epoch, DPT_CKPT_INT64),
-    FIELD(seed, DPT_CKPT_UINT64),
+    FIELD(seed, DPT_CKPT_UINT64),       FIELD(samples, DPT_CKPT_UINT64),
 };
 
 int dpt_ckpt_states(dpt_rule rule, dpt_ckpt_state out[DPT_CKPT_STATES])

@@ -36,7 +36,8 @@ typedef struct dpt_ckpt_field {
     size_t offset;
 } dpt_ckpt_field;
 
-enum { DPT_CKPT_FIELDS = 11 };
+/* Those from NEEDED on came later: 0 where a file lacks them. */
+enum { DPT_CKPT_NEEDED = 11, DPT_CKPT_FIELDS = 12 };
 extern const dpt_ckpt_field dpt_ckpt_fields[DPT_CKPT_FIELDS];
 
 /** name with its ending `from` replaced by `to`, in new memory; NULL: out of memory, or another

@@ -120,6 +120,7 @@ static int read_progress(const dpt_ckpt_source *s, dpt_progress *p, dpl_text *wh
     for (int i = 0; i < DPT_CKPT_FIELDS; i++) {
         const dpt_ckpt_field *f = &dpt_ckpt_fields[i];
         const char *text = dpt_st_meta_get(s->file, f->key);
+        if (!text && i >= DPT_CKPT_NEEDED) continue;
         if (!text || read_field(text, f, p)) {
             return dpl_fail(why, DPL_EDATA, "%s: its metadata has no usable '%s' (found: %.64s)",
                             s->path, f->key, text ? text : "nothing");

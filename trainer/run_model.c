@@ -78,6 +78,13 @@ static int place_loader(dpt_run *r, dpl_text *why)
                            r->progress.seed };
     const int err = dpl_state_set(r->train, &st);
 
+    if (!err && r->progress.sample && r->progress.samples &&
+        r->progress.samples != r->train_info.samples)
+        dpt_report_warn(r->report,
+                        "--resume %s: the epoch under way began with %llu pictures, there are %llu "
+                        "now: in the rest of it some come twice, others not at all",
+                        r->opt->resume, (unsigned long long)r->progress.samples,
+                        (unsigned long long)r->train_info.samples);
     if (!err) return DPT_EXIT_DONE;
     dpl_fail(why, err, "--resume %s: %s", r->opt->resume, dpl_error_text(r->train));
     return err == DPL_EINVAL ? DPT_EXIT_DATA : dpt_exit_of(err);
@@ -159,6 +166,7 @@ int dpt_run_model(dpt_run *r, dpl_text *why)
     dpt_graph_init(r->graph, r->opt->load.seed, r->params, r->buffers);
     if (r->opt->resume && (rc = load(r, why))) return rc;
     if (r->resumed && (rc = place_loader(r, why))) return rc;
+    r->progress.samples = r->train_info.samples;
     limit_parts(r);
     if ((rc = create_team(r, why))) return rc;
     self_check(r);
