@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "dpload.h"
 #include "loader/decode.h"
+#include "tools/dpload_bench.h"
 #include "tools/dpload_cli.h"
 #include "tools/drawset.h"
 #include "tools/font.h"
@@ -291,6 +292,32 @@ static void captions_name_both_of_a_mixture(void **state)
     assert_string_equal(line[1], "0.75 dog");
 }
 
+/* --- dpload bench --- */
+
+static bench_result measured(double waited, double blocked)
+{
+    bench_result r = { .start_ns = 0, .end = { .ns = 10000000000 } };
+
+    r.info.workers = 4;
+    r.end.stats.seconds = 10;
+    r.end.stats.wait_s = waited;         /* of the consumer, of 10 s */
+    r.end.stats.blocked_s = 4 * blocked; /* of all threads together */
+    return r;
+}
+
+static void a_wait_for_the_first_batches_is_no_limit(void **state)
+{
+    bench_result r;
+
+    (void)state;
+    r = measured(0.1, 0);
+    assert_int_equal(bench_verdict_of(&r), BENCH_KEEPS_UP);
+    r = measured(0.7, 7); /* seen: 7 % of a short run, with the loader idle for 70 % of it */
+    assert_int_equal(bench_verdict_of(&r), BENCH_STARTS_ONLY);
+    r = measured(4, 0.1);
+    assert_int_equal(bench_verdict_of(&r), BENCH_LOADER_IS_THE_LIMIT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +332,7 @@ int main(void)
         cmocka_unit_test(scenes_show_their_color),
         cmocka_unit_test(scenes_are_functions_of_their_numbers),
         cmocka_unit_test(captions_name_both_of_a_mixture),
+        cmocka_unit_test(a_wait_for_the_first_batches_is_no_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

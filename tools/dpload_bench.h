@@ -48,6 +48,15 @@ int bench_stages(const bench_result *r, bench_stage out[BENCH_STAGES]);
 double bench_rate(const bench_result *r);
 double bench_warm_rate(const bench_result *r);
 
+/** Who waited for whom. A loader whose threads waited longer for a free slot than the consumer for data is
+ *  fast enough: what the consumer waited for were the first batches. */
+typedef enum bench_verdict {
+    BENCH_KEEPS_UP,
+    BENCH_STARTS_ONLY, /* keeps up, once the first batches are there */
+    BENCH_LOADER_IS_THE_LIMIT
+} bench_verdict;
+bench_verdict bench_verdict_of(const bench_result *r);
+
 void bench_print(const bench_result *r, const cli_options *o);
 void bench_print_json(const bench_result *r, const cli_options *o);
 

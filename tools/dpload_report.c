@@ -68,19 +68,30 @@ static double wait_share(const bench_result *r)
     return per(r->end.stats.wait_s, seconds(r));
 }
 
-/* Who waited for whom, and what would help. */
+bench_verdict bench_verdict_of(const bench_result *r)
+{
+    const dpl_stats *s = &r->end.stats;
+
+    if (wait_share(r) < 0.02) return BENCH_KEEPS_UP;
+    if (per(s->blocked_s, s->seconds * r->info.workers) > wait_share(r)) return BENCH_STARTS_ONLY;
+    return BENCH_LOADER_IS_THE_LIMIT;
+}
+
+/* The verdict in words, and what would help. */
 static void print_verdict(const bench_result *r, const bench_stage *stage)
 {
     const double waited = 100 * wait_share(r);
     const int cores = dpl_cpus_usable(NULL), workers = r->info.workers;
 
-    if (waited < 2) {
-        printf("the consumer waited for data %.1f %% of the time: the loader keeps up\n", waited);
+    printf("the consumer waited for data %.1f %% of the time: ", waited);
+    switch (bench_verdict_of(r)) {
+    case BENCH_KEEPS_UP: printf("the loader keeps up\n"); return;
+    case BENCH_STARTS_ONLY:
+        printf("for the first batches; then the loader waits for it, and keeps up\n");
         return;
+    case BENCH_LOADER_IS_THE_LIMIT: break;
     }
-    printf("the consumer waited for data %.1f %% of the time: the loader is the limit, %s most of "
-           "all; ",
-           waited, heaviest(r, stage)->name);
+    printf("the loader is the limit, %s most of all; ", heaviest(r, stage)->name);
     if (heaviest(r, stage) == stage) {
         printf("readers %d: try --readers %d\n", r->info.readers,
                r->info.readers ? 2 * r->info.readers : 2 * workers);
