@@ -62,6 +62,20 @@ int dpt_checkpoint_save(const dpt_checkpoint *c, const char *folder, const char 
  *          damaged file: expected and found); DPL_EIO (missing); DPL_ENOMEM */
 int dpt_checkpoint_load(dpt_checkpoint *c, const char *path, int need_state, dpl_text *why);
 
+/** What whoever starts from a file of weights should know: lines, "" = nothing to say. */
+typedef struct dpt_checkpoint_notes {
+    dpl_text head;  /* the last layer stays as it was, or its classes have other names */
+    dpl_text input; /* the pictures had another size or normalisation */
+} dpt_checkpoint_notes;
+
+/** Fill params, buffers and batches_tracked for --weights, from a .safetensors file with torchvision's
+ *  names, whoever wrote it; of a run's file its weights alone. When its number of classes is another,
+ *  the last layer stays as it is. On an error nothing of c has changed.
+ *  @return DPL_OK; DPL_EDATA (another arch, a tensor that is missing, additional, of another shape or
+ *          not float32: the first one and how many; damaged file); DPL_EIO; DPL_ENOMEM */
+int dpt_checkpoint_weights(dpt_checkpoint *c, const char *path, dpt_checkpoint_notes *notes,
+                           dpl_text *why);
+
 /** What a checkpoint says of itself before a graph is built: arch (NULL = not said), classes (0 =
  *  not said), input size (0 = not said), options. Owned by the peek: dpt_checkpoint_peek_free(). */
 typedef struct dpt_checkpoint_peek {

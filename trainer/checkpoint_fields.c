@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/json_out.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,15 @@ char *dpt_ckpt_class_text(const char *const *names, int n)
     if (!fclose(f) && !failed) return text;
     free(text);
     return NULL;
+}
+
+void dpt_ckpt_triple_text(char buf[DPT_CKPT_TRIPLE_MAX], const float v[3])
+{
+    char number[3][DPL_NUMBER_MAX];
+
+    for (int i = 0; i < 3; i++)
+        dpl_number_text(round((double)v[i] * 1e6) / 1e6, number[i], sizeof number[i]);
+    snprintf(buf, DPT_CKPT_TRIPLE_MAX, "[%s,%s,%s]", number[0], number[1], number[2]);
 }
 
 char *dpt_ckpt_beside(const char *path, const char *name)

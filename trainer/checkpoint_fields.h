@@ -3,6 +3,7 @@
 #ifndef DPT_TRAINER_CHECKPOINT_FIELDS_H
 #define DPT_TRAINER_CHECKPOINT_FIELDS_H
 
+#include "base/number.h"
 #include "trainer/checkpoint.h"
 
 #ifdef __cplusplus
@@ -47,6 +48,10 @@ char *dpt_ckpt_renamed(const char *name, const char *from, const char *to);
 /** The class names as a JSON list; NULL: out of memory. free() it. Equal lists give equal texts, also
  *  when a name is not UTF-8. */
 char *dpt_ckpt_class_text(const char *const *names, int n);
+
+enum { DPT_CKPT_TRIPLE_MAX = 4 * DPL_NUMBER_MAX };
+/** Three floats as a JSON list, with the digits a person typed: 0.485, not 0.48500001430511475. */
+void dpt_ckpt_triple_text(char buf[DPT_CKPT_TRIPLE_MAX], const float v[3]);
 
 /** folder of path + "/" + name; NULL: out of memory. free() it. */
 char *dpt_ckpt_beside(const char *path, const char *name);

@@ -14,26 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The count of the first batch norm; old files have none. */
-static int read_tracked(const dpt_ckpt_source *s, const dpt_graph *g, int64_t *out, dpl_text *why)
-{
-    *out = 0;
-    for (int i = g->buffers - 2; i >= 0; i -= 2) {
-        char *name = dpt_ckpt_renamed(g->buffer[i].name, ".running_mean", ".num_batches_tracked");
-        dpt_ckpt_entry *e = name ? dpt_ckpt_find(s, "", name) : NULL;
-
-        free(name);
-        if (!name) return dpl_fail(why, DPL_ENOMEM, "%s: out of memory", s->path);
-        if (!e) continue;
-        e->used = 1;
-        if (e->t->dtype != DPT_ST_I64 || e->t->bytes != sizeof *out) {
-            return dpl_fail(why, DPL_EDATA, "%s: tensor '%s' is not one int64", s->path, e->name);
-        }
-        memcpy(out, e->t->data, sizeof *out);
-    }
-    return DPL_OK;
-}
-
 static int check_classes(const dpt_ckpt_source *s, const dpt_checkpoint *c, dpl_text *why)
 {
     const char *stored = dpt_st_meta_get(s->file, "classes");
@@ -85,7 +65,7 @@ static int check_model(const dpt_ckpt_source *s, const dpt_checkpoint *c, int64_
     for (int i = 0; i < g->buffers; i++) {
         if ((err = dpt_ckpt_check(s, g, "", &g->buffer[i], why))) return err;
     }
-    if ((err = read_tracked(s, g, tracked, why))) return err;
+    if ((err = dpt_ckpt_tracked(s, g, tracked, why))) return err;
     return dpt_ckpt_check_unused(s, g, why);
 }
 

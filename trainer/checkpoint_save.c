@@ -130,22 +130,11 @@ static void meta_field(meta_list *l, const dpt_ckpt_field *f, const dpt_progress
     meta_text(l, f->key, text);
 }
 
-/* Three floats as a JSON list, with the digits a person typed: 0.485, not 0.48500001430511475. */
-static void triple_text(char *buf, size_t len, const float v[3])
-{
-    char number[3][DPL_NUMBER_MAX];
-
-    for (int i = 0; i < 3; i++) {
-        dpl_number_text(round((double)v[i] * 1e6) / 1e6, number[i], sizeof number[i]);
-    }
-    snprintf(buf, len, "[%s,%s,%s]", number[0], number[1], number[2]);
-}
-
 /* state and state_crc: name and checksum of the optimizer's file, NULL = weights only */
 static int write_model(const dpt_checkpoint *c, const char *path, const char *state,
                        const char *state_crc, dpl_text *why)
 {
-    char mean[4 * DPL_NUMBER_MAX], std[4 * DPL_NUMBER_MAX], *classes = NULL;
+    char mean[DPT_CKPT_TRIPLE_MAX], std[DPT_CKPT_TRIPLE_MAX], *classes = NULL;
     meta_list meta = { .n = 0 };
     tensor_list list;
     int err = list_weights(&list, c);
@@ -163,8 +152,8 @@ static int write_model(const dpt_checkpoint *c, const char *path, const char *st
     meta_int(&meta, "height", c->height);
     meta_int(&meta, "width", c->width);
     if (c->std[0] > 0) {
-        triple_text(mean, sizeof mean, c->mean);
-        triple_text(std, sizeof std, c->std);
+        dpt_ckpt_triple_text(mean, c->mean);
+        dpt_ckpt_triple_text(std, c->std);
         meta_text(&meta, "mean", mean);
         meta_text(&meta, "std", std);
     }

@@ -105,14 +105,57 @@ int dpt_ckpt_refuse_classes(const char *path, int64_t found, int expected, dpl_t
                     found, expected);
 }
 
-/* 1 when t differs from the classifier's p in nothing but the number of classes */
-static int is_other_head(const dpt_graph *g, const dpt_param *p, const dpt_st_tensor *t)
+int dpt_ckpt_is_head(const dpt_graph *g, const dpt_param *p)
 {
     const dpt_node *last = &g->node[g->nodes - 1];
     const ptrdiff_t i = p - g->param;
 
-    if (last->op != DPT_LINEAR || (i != last->param && i != last->param + 1)) return 0;
-    return t->dims == p->dims && (t->dims < 2 || t->shape[1] == p->shape[1]);
+    return last->op == DPT_LINEAR && (i == last->param || i == last->param + 1);
+}
+
+/* 1 when t differs from the classifier's p in nothing but the number of classes */
+static int is_other_head(const dpt_graph *g, const dpt_param *p, const dpt_st_tensor *t)
+{
+    return dpt_ckpt_is_head(g, p) && t->dims == p->dims &&
+           (t->dims < 2 || t->shape[1] == p->shape[1]);
+}
+
+int64_t dpt_ckpt_other_classes(const dpt_ckpt_source *s, const dpt_graph *g)
+{
+    const dpt_node *last = &g->node[g->nodes - 1];
+    dpt_ckpt_entry *found[2];
+    int64_t n;
+
+    if (last->op != DPT_LINEAR) return 0;
+    for (int i = 0; i < 2; i++) {
+        const dpt_param *p = &g->param[last->param + i];
+        found[i] = dpt_ckpt_find(s, "", p->name);
+        if (!found[i] || found[i]->t->dtype != DPT_ST_F32 || !is_other_head(g, p, found[i]->t))
+            return 0;
+    }
+    n = found[0]->t->shape[0];
+    if (n == g->classes || found[1]->t->shape[0] != n) return 0;
+    found[0]->used = found[1]->used = 1;
+    return n;
+}
+
+int dpt_ckpt_tracked(const dpt_ckpt_source *s, const dpt_graph *g, int64_t *out, dpl_text *why)
+{
+    *out = 0;
+    for (int i = g->buffers - 2; i >= 0; i -= 2) { /* old files have none */
+        char *name = dpt_ckpt_renamed(g->buffer[i].name, ".running_mean", ".num_batches_tracked");
+        dpt_ckpt_entry *e = name ? dpt_ckpt_find(s, "", name) : NULL;
+
+        free(name);
+        if (!name) return dpl_fail(why, DPL_ENOMEM, "%s: out of memory", s->path);
+        if (!e) continue;
+        e->used = 1;
+        if (e->t->dtype != DPT_ST_I64 || e->t->bytes != sizeof *out) {
+            return dpl_fail(why, DPL_EDATA, "%s: tensor '%s' is not one int64", s->path, e->name);
+        }
+        memcpy(out, e->t->data, sizeof *out);
+    }
+    return DPL_OK;
 }
 
 int dpt_ckpt_check(const dpt_ckpt_source *s, const dpt_graph *g, const char *prefix,

@@ -44,6 +44,17 @@ int dpt_ckpt_check(const dpt_ckpt_source *s, const dpt_graph *g, const char *pre
 /** DPL_EDATA when the file has a tensor that nothing asked for. */
 int dpt_ckpt_check_unused(const dpt_ckpt_source *s, const dpt_graph *g, dpl_text *why);
 
+/** 1 when p is the weight or the bias of the classifier. */
+int dpt_ckpt_is_head(const dpt_graph *g, const dpt_param *p);
+
+/** The file's number of classes when its classifier differs from that of g in nothing else; its tensors
+ *  count as used then. 0: it does not differ, or in more than that. */
+int64_t dpt_ckpt_other_classes(const dpt_ckpt_source *s, const dpt_graph *g);
+
+/** num_batches_tracked of the first batch norm that has one, else 0; all of them count as used.
+ *  @return DPL_OK, DPL_EDATA, DPL_ENOMEM */
+int dpt_ckpt_tracked(const dpt_ckpt_source *s, const dpt_graph *g, int64_t *out, dpl_text *why);
+
 /** DPL_EDATA with the text on another number of classes. */
 int dpt_ckpt_refuse_classes(const char *path, int64_t found, int expected, dpl_text *why);
 

@@ -22,6 +22,8 @@ static const dpl_opt table[] = {
     DPL_LOADER_OPT_ROWS(dpt_options, load),
     { "arch", 'a', "model", DPL_OPT_STRING, AT(arch), 0, 0, NULL, "NAME",
       "resnet18, 34, 50, 101 or 152, or tinynet [resnet18]", "Model", 1 },
+    { "weights", 0, "initial-checkpoint", DPL_OPT_STRING, AT(weights), 0, 0, NULL, "FILE",
+      "begin with the weights of a .safetensors file, such as torchvision's [random]", NULL, 0 },
     { "size", 0, NULL, DPL_OPT_INT, AT(size), 8, 8192, NULL, "PIXELS",
       "width and height of the pictures as trained [224]", NULL, 1 },
     { "resize", 0, NULL, DPL_OPT_INT, AT(resize), 0, 16384, NULL, "PIXELS",
@@ -194,9 +196,10 @@ static int check_names(const dpt_options *o, dpl_text *why)
 {
     const struct {
         const char *name, *value;
-    } all[] = { { "output", o->output },    { "resume", o->resume },
-                { "list", o->load.list },   { "val-list", o->val_list },
-                { "index", o->load.index }, { "val-index", o->val_index } };
+    } all[] = { { "output", o->output },      { "resume", o->resume },
+                { "weights", o->weights },    { "list", o->load.list },
+                { "val-list", o->val_list },  { "index", o->load.index },
+                { "val-index", o->val_index } };
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].value && !*all[i].value)
@@ -217,11 +220,36 @@ static int check_names(const dpt_options *o, dpl_text *why)
     return DPT_EXIT_DONE;
 }
 
+/* Where the weights come from. */
+static int check_start(const dpt_options *o, dpl_text *why)
+{
+    if (o->weights && o->evaluate)
+        return dpl_fail(why, DPT_EXIT_USAGE,
+                        "--weights %s with --evaluate: weights to measure are named by --resume: "
+                        "give --evaluate --resume %s",
+                        o->weights, o->resume ? o->resume : o->weights);
+    if (o->weights && o->resume)
+        return dpl_fail(why, DPT_EXIT_USAGE,
+                        "--weights %s with --resume %s: one begins a run, the other goes on with "
+                        "one; leave one of the two out (to measure weights: --evaluate --resume "
+                        "FILE)",
+                        o->weights, o->resume);
+    if (o->evaluate && !o->resume)
+        return dpl_fail(why, DPT_EXIT_USAGE,
+                        "--evaluate: of which weights? Give --resume FILE.safetensors or --resume "
+                        "RUN-FOLDER");
+    if (o->evaluate && o->output)
+        return dpl_fail(why, DPT_EXIT_USAGE,
+                        "--evaluate with --output: nothing is written when only evaluating");
+    return DPT_EXIT_DONE;
+}
+
 /* What needs neither files nor devices. */
 static int check_values(const dpt_cli *c, dpl_text *why)
 {
     const dpt_options *o = &c->opt;
     double seconds;
+    int rc;
 
     if (dpt_cli_progress(o->progress, &seconds))
         return dpl_fail(why, DPT_EXIT_USAGE, "--progress %s: give auto, none or seconds (10, 1.5s)",
@@ -235,14 +263,7 @@ static int check_values(const dpt_cli *c, dpl_text *why)
                         "--resize %d with --size %d: the resized short side must not be smaller "
                         "than the crop",
                         o->resize, o->size);
-    if (o->evaluate && !o->resume)
-        return dpl_fail(why, DPT_EXIT_USAGE,
-                        "--evaluate: of which weights? Give --resume FILE.safetensors or --resume "
-                        "RUN-FOLDER");
-    if (o->evaluate && o->output)
-        return dpl_fail(why, DPT_EXIT_USAGE,
-                        "--evaluate with --output: nothing is written when only evaluating");
-    return check_names(o, why);
+    return (rc = check_names(o, why)) ? rc : check_start(o, why);
 }
 
 /* argv with the saved options of a resumed run before its own, so that argv wins. */

@@ -57,7 +57,7 @@ typedef struct dpt_options {
     int master_port; /* 0 = not said */
     const char *output;
     int force;
-    const char *resume;
+    const char *resume, *weights;
     int evaluate;
     int print_freq;
     uint64_t save_freq; /* steps, 0 = at epoch ends only */

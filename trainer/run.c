@@ -100,6 +100,28 @@ int dpt_run_resume(dpt_run *r, dpl_text *why)
     return rc;
 }
 
+/* What is no such file is told before the pictures are listed, which may take long. */
+static int check_weights(const dpt_run *r, dpl_text *why)
+{
+    const char *file = r->opt->weights;
+    dpt_checkpoint_peek p;
+    dpl_text found;
+    int err;
+
+    if (!file) return DPT_EXIT_DONE;
+    if (is_folder(file))
+        return dpl_fail(why, DPT_EXIT_DATA,
+                        "--weights %s: this is a folder; give a file, such as best.safetensors of "
+                        "a run folder",
+                        file);
+    err = dpt_checkpoint_peek_open(&p, file, &found);
+    dpt_checkpoint_peek_free(&p);
+    if (!err) return DPT_EXIT_DONE;
+    return dpl_fail(why, err == DPL_ENOMEM ? DPT_EXIT_FAILED : DPT_EXIT_DATA, "--weights: %s%s",
+                    found.s,
+                    err == DPL_EIO ? "; give a .safetensors file (nothing is downloaded)" : "");
+}
+
 void dpt_run_release(dpt_run *r)
 {
     dpt_team_destroy(&r->team);
@@ -170,10 +192,10 @@ static int prepare(dpt_run *r, dpl_text *why)
     int rc;
 
     if ((rc = dpt_run_processes(r, why)) || (rc = dpt_run_resume(r, why)) ||
-        (rc = dpt_run_devices(r, why)) || (rc = dpt_run_check_kind(r, why)) ||
-        (rc = dpt_run_folder_check(r, why)) || (rc = dpt_run_find(r, why)) ||
-        (r->split_auto && (rc = dpt_run_split_auto(r, why))) || (rc = dpt_run_meet(r, why)) ||
-        (rc = dpt_run_data(r, why)))
+        (rc = check_weights(r, why)) || (rc = dpt_run_devices(r, why)) ||
+        (rc = dpt_run_check_kind(r, why)) || (rc = dpt_run_folder_check(r, why)) ||
+        (rc = dpt_run_find(r, why)) || (r->split_auto && (rc = dpt_run_split_auto(r, why))) ||
+        (rc = dpt_run_meet(r, why)) || (rc = dpt_run_data(r, why)))
         return rc;
     if (r->sim) return DPT_EXIT_DONE;
     dpt_report_note(r->report, "=> creating model '%s'", r->opt->arch);

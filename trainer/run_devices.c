@@ -184,14 +184,15 @@ static int check_sim(const dpt_run *r, dpl_text *why)
 {
     const dpt_options *o = r->opt;
 
-    if (!r->sim || !(o->resume || o->evaluate || o->output)) return DPT_EXIT_DONE;
+    if (!r->sim || !(o->resume || o->weights || o->evaluate || o->output)) return DPT_EXIT_DONE;
     return dpl_fail(why, DPT_EXIT_USAGE,
                     "--devices %s: a simulated device learns nothing, so there is no %s; leave it "
                     "out",
                     o->devices,
-                    o->evaluate ? "--evaluate"
-                    : o->resume ? "--resume"
-                                : "--output");
+                    o->evaluate  ? "--evaluate"
+                    : o->resume  ? "--resume"
+                    : o->weights ? "--weights"
+                                 : "--output");
 }
 
 /* One of several processes takes the GPU of its number on this machine, as with other trainers; all of

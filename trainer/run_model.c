@@ -71,6 +71,39 @@ static int load(dpt_run *r, dpl_text *why)
     return DPT_EXIT_DONE;
 }
 
+/* FNV-1a over words */
+static uint64_t sum_of(uint64_t sum, const float *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t word;
+
+        memcpy(&word, &v[i], sizeof word);
+        sum = (sum ^ word) * UINT64_C(0x100000001b3);
+    }
+    return sum;
+}
+
+/* A run of its own that begins with the weights of a file. */
+static int begin_with(dpt_run *r, dpl_text *why)
+{
+    dpt_checkpoint_notes notes;
+    dpt_checkpoint c;
+    int err;
+
+    fill_checkpoint(r, &c);
+    if ((err = dpt_checkpoint_weights(&c, r->opt->weights, &notes, why))) {
+        dpl_text_prefix(why, "--weights");
+        return err == DPL_ENOMEM ? DPT_EXIT_FAILED : DPT_EXIT_DATA;
+    }
+    r->batches_tracked = c.batches_tracked;
+    r->weights_sum = sum_of(UINT64_C(0xcbf29ce484222325), r->params, r->graph->param_floats);
+    r->weights_sum = sum_of(r->weights_sum, r->buffers, r->graph->buffer_floats);
+    dpt_report_note(r->report, "=> loaded weights '%s'", r->opt->weights);
+    if (*notes.head.s) dpt_report_note(r->report, "weights: %s", notes.head.s);
+    if (*notes.input.s) dpt_report_warn(r->report, "--weights: %s", notes.input.s);
+    return DPT_EXIT_DONE;
+}
+
 /* The loader goes on at the position of the checkpoint. */
 static int place_loader(dpt_run *r, dpl_text *why)
 {
@@ -164,6 +197,7 @@ int dpt_run_model(dpt_run *r, dpl_text *why)
     r->progress = (dpt_progress){ .best_top1 = -1, .best_epoch = -1, .seed = r->opt->load.seed };
     if ((rc = allocate(r, why))) return rc;
     dpt_graph_init(r->graph, r->opt->load.seed, r->params, r->buffers);
+    if (r->opt->weights && (rc = begin_with(r, why))) return rc;
     if (r->opt->resume && (rc = load(r, why))) return rc;
     if (r->resumed && (rc = place_loader(r, why))) return rc;
     r->progress.samples = r->train_info.samples;

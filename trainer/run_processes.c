@@ -109,10 +109,10 @@ uint64_t dpt_run_digest(const dpt_run *r)
         dpl_opt_format(o, r->opt, text, sizeof text);
         digest_text(&sum, text);
     }
-    snprintf(text, sizeof text, "%llu %llu %lld %llu %lld %d %d",
+    snprintf(text, sizeof text, "%llu %llu %lld %llu %lld %d %d %llu",
              (unsigned long long)r->train_info.samples, (unsigned long long)r->val_info.samples,
              (long long)p->epoch, (unsigned long long)p->sample, (long long)p->step, p->evaluated,
-             r->opt->evaluate);
+             r->opt->evaluate, (unsigned long long)r->weights_sum);
     digest_text(&sum, text);
     return sum;
 }

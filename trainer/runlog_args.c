@@ -16,10 +16,10 @@
 
 /* Options that do not change what is computed, or name files: a resumed run does not take them. */
 static const char *const not_taken[] = {
-    "index",   "val-index",    "workers",     "prefetch",    "threads",   "output", "force",
-    "resume",  "evaluate",     "print-freq",  "progress",    "color",     "json",   "quiet",
-    "verbose", "print-config", "version",     "max-bad",     "save-freq", "steps",  "rank",
-    "world",   "local-rank",   "master-addr", "master-port", "dist-url",  NULL
+    "index",   "val-index",    "workers",     "prefetch",    "threads",   "output",  "force",
+    "resume",  "evaluate",     "print-freq",  "progress",    "color",     "json",    "quiet",
+    "verbose", "print-config", "version",     "max-bad",     "save-freq", "steps",   "rank",
+    "world",   "local-rank",   "master-addr", "master-port", "dist-url",  "weights", NULL
 };
 
 static void write_data(dpl_json *j, const char *key, const char *path, const dpl_info *d)
