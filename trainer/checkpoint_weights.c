@@ -105,34 +105,53 @@ static int check_model(const dpt_ckpt_source *s, const dpt_checkpoint *c, int64_
     return check_tensors(s, c, classes, why);
 }
 
+/* Another list of as many classes: the last layer is taken, but that may not be what was meant. */
+static int note_names(const dpt_ckpt_source *s, const dpt_checkpoint *c, dpl_text *note,
+                      dpl_text *why)
+{
+    const char *stored = dpt_st_meta_get(s->file, "classes");
+    const size_t classes = (size_t)c->graph->classes;
+    char *own = stored && c->class_names ? dpt_ckpt_class_text(c->class_names, (int)classes) : NULL;
+    char **list = NULL;
+    size_t n = 0, i = 0;
+    int err = DPL_OK;
+
+    if (!stored || !c->class_names) goto done;
+    if (!own) {
+        err = dpl_fail(why, DPL_ENOMEM, "%s: out of memory", s->path);
+        goto done;
+    }
+    if (!strcmp(own, stored)) goto done; /* also where a name is not UTF-8 */
+    if ((err = dpt_st_meta_list(s->file, "classes", &list, &n))) {
+        dpl_fail(why, err, "%s: its list of classes cannot be read", s->path);
+        goto done;
+    }
+    while (i < n && i < classes && !strcmp(list[i], c->class_names[i])) i++;
+    if (i < n && i < classes)
+        dpl_fail(note, 0,
+                 "class %zu of %s is '%.64s', of the data '%.64s': the last layer is taken all the "
+                 "same",
+                 i, s->path, list[i], c->class_names[i]);
+done:
+    dpt_st_list_free(&list, n);
+    free(own);
+    return err;
+}
+
 /* classes: the file's number of them where it is another, else 0 */
 static int note_head(const dpt_ckpt_source *s, const dpt_checkpoint *c, int64_t classes,
                      dpl_text *note, dpl_text *why)
 {
     const dpt_graph *g = c->graph;
-    char **list = NULL;
-    size_t n = 0, i = 0;
-    int err = DPL_OK;
+    const dpt_param *weight;
 
-    if (classes) {
-        const dpt_param *weight = &g->param[g->node[g->nodes - 1].param];
-
-        dpl_fail(note, 0,
-                 "%s has %" PRId64 " classes, the data has %d: the last layer (%s, %s) keeps its "
-                 "initial values",
-                 s->path, classes, g->classes, weight[0].name, weight[1].name);
-    } else if (c->class_names && dpt_st_meta_get(s->file, "classes")) {
-        if ((err = dpt_st_meta_list(s->file, "classes", &list, &n)))
-            return dpl_fail(why, err, "%s: its list of classes cannot be read", s->path);
-        while (i < n && i < (size_t)g->classes && !strcmp(list[i], c->class_names[i])) i++;
-        if (i < n && i < (size_t)g->classes)
-            dpl_fail(note, 0,
-                     "class %zu of %s is '%.64s', of the data '%.64s': the last layer is taken all "
-                     "the same",
-                     i, s->path, list[i], c->class_names[i]);
-        dpt_st_list_free(&list, n);
-    }
-    return err;
+    if (!classes) return note_names(s, c, note, why);
+    weight = &g->param[g->node[g->nodes - 1].param];
+    dpl_fail(note, 0,
+             "%s has %" PRId64 " classes, the data has %d: the last layer (%s, %s) keeps its "
+             "initial values",
+             s->path, classes, g->classes, weight[0].name, weight[1].name);
+    return DPL_OK;
 }
 
 static const char *said(const dpt_ckpt_source *s, const char *key, const char *own)
