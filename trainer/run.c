@@ -192,8 +192,8 @@ static int prepare(dpt_run *r, dpl_text *why)
     int rc;
 
     if ((rc = dpt_run_processes(r, why)) || (rc = dpt_run_resume(r, why)) ||
-        (rc = check_weights(r, why)) || (rc = dpt_run_devices(r, why)) ||
-        (rc = dpt_run_check_kind(r, why)) || (rc = dpt_run_folder_check(r, why)) ||
+        (rc = dpt_run_devices(r, why)) || (rc = dpt_run_check_kind(r, why)) ||
+        (rc = dpt_run_folder_check(r, why)) || (rc = check_weights(r, why)) ||
         (rc = dpt_run_find(r, why)) || (r->split_auto && (rc = dpt_run_split_auto(r, why))) ||
         (rc = dpt_run_meet(r, why)) || (rc = dpt_run_data(r, why)))
         return rc;
