@@ -218,6 +218,8 @@ static void what_cannot_be_meant_is_refused(void **state)
     refused(3, "not a safetensors file", "--weights data/train/c0/0000.jpg");
     refused(2, "--weights: the name is empty", "--weights=");
     refused(2, "goes on with one; leave one of the two out", "--weights x --resume base");
+    refused(3, "resume from the model.safetensors of a run, or begin a run with it by --weights",
+            "--resume base/best.safetensors");
     refused(2, "learns nothing, so there is no --weights", "--weights x --devices sim:1ms");
     refused(3, "holds the weights of a tinynet, this run trains a resnet18: give --arch tinynet",
             "--weights base/best.safetensors --size 32 -a resnet18");

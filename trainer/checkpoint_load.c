@@ -117,7 +117,7 @@ static int find_state(const dpt_ckpt_source *s, char **path, dpl_text *why)
     if (!name) {
         return dpl_fail(why, DPL_EDATA,
                         "%s: holds weights only, no optimizer state to resume from; resume from "
-                        "the " DPT_CKPT_MODEL " of a run",
+                        "the " DPT_CKPT_MODEL " of a run, or begin a run with it by --weights",
                         s->path);
     }
     if (strchr(name, '/')) {
