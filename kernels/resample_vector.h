@@ -76,16 +76,13 @@ INLINE int dpl_rows_all_blocks(dpl_rows_block *block, uint8_t *out, const uint8_
                                size_t in_stride, int rows, int origin, const dpl_taps *t, int exact)
 {
     enum { BLOCK = 32, LOAD = 16 };
-    dpl_rows_job j = { .out = out,
-                       .in = in,
-                       .in_stride = in_stride,
-                       .out_stride = 3 * (size_t)t->count,
-                       .origin = origin,
-                       .bits = exact ? 22 : t->bits16,
-                       .t = t,
-                       .lo = exact ? t->lo : t->weight16,
-                       .hi = exact ? t->hi : NULL };
+    dpl_rows_job j = { out, in, in_stride, 3 * (size_t)t->count, origin, 22, t, t->lo, t->hi, 0 };
 
+    if (!exact) {
+        j.bits = t->bits16;
+        j.lo = t->weight16;
+        j.hi = NULL;
+    }
     if (dpl_rows_find_end(&j) < LOAD) return 0;
     for (int r = 0; r < rows; r += BLOCK) block(&j, r, r + BLOCK < rows ? r + BLOCK : rows, exact);
     return 1;
