@@ -355,6 +355,36 @@ static void the_cache_is_used_and_never_trusted(void **state)
     assert_int_equal(rows_with(command, "\t"), plans); /* no folder, no harm */
 }
 
+/* sm_90 with other numbers, in a file of its own. @return the command that asks for its plans */
+static const char *of_gpu(const char *cache, const char *numbers)
+{
+    const char *const path = test_format("%s/gpu.json", test_tempdir());
+    const char *const make =
+        test_format("sed '%s' tests/data/cudnn/sm_90.json >'%s'", numbers, path);
+
+    assert_int_equal(system(make), 0);
+    return test_format("ASAN_OPTIONS=detect_leaks=0 '%s/plan_table' --conv --cache '%s' '%s' "
+                       "tinynet:32:64:bf16",
+                       folder, cache, path);
+}
+
+/* Plans are shared by the GPUs of a machine that differ only in where they are plugged in. */
+static void equal_gpus_share_the_cache(void **state)
+{
+    const char *const cache = test_format("%s/shared", test_tempdir());
+    const char *const moved = "s/\"cudaDeviceId\":0/\"cudaDeviceId\":10/;"
+                              "s/\"pciDeviceId\":0/\"pciDeviceId\":193/";
+    const char *const smaller = "s/\"multiProcessorCount\":132/\"multiProcessorCount\":114/";
+    int plans;
+
+    (void)state;
+    needs_cudnn();
+    plans = rows_with(of_gpu(cache, ""), "\t");
+    assert_true(plans > 10);
+    assert_int_equal(rows_with(of_gpu(cache, moved), ",cached\t"), plans); /* as its own */
+    assert_int_equal(rows_with(of_gpu(cache, smaller), ",cached"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +398,7 @@ int main(void)
         cmocka_unit_test(channels_that_need_padding_fall_off_tensor_cores),
         cmocka_unit_test(the_executor_runs_dry),
         cmocka_unit_test(the_cache_is_used_and_never_trusted),
+        cmocka_unit_test(equal_gpus_share_the_cache),
     };
 
     return cmocka_run_group_tests(tests, find_cudnn, NULL);

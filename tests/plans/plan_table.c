@@ -37,16 +37,35 @@ static int type_of(const char *s, dpt_gpu_type *out)
     return -1;
 }
 
-/* sm_NN of the description. */
-static int device_number(const char *json)
+static int number_of(const char *json, const char *name)
 {
-    const char *at = strstr(json, "\"deviceVer\":");
+    const char *at = strstr(json, name);
 
-    return at ? atoi(at + strlen("\"deviceVer\":")) / 10 : 0;
+    return at ? atoi(at + strlen(name)) : 0;
+}
+
+/* Does cuDNN take the plan for one of the GPU that was described? */
+static int is_of(const dpt_cu_plan *q, const char *device)
+{
+    static const char *const name[] = { "\"cudaDeviceId\":", "\"pciDeviceId\":" };
+    int64_t n = 0;
+    char *json = NULL;
+    int same = 0;
+
+    if (!cudnnBackendGetAttribute(q->d, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                                  CUDNN_TYPE_CHAR, 0, &n, NULL) &&
+        (json = calloc((size_t)n + 1, 1)) &&
+        !cudnnBackendGetAttribute(q->d, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                                  CUDNN_TYPE_CHAR, n, &n, json)) {
+        same = number_of(json, name[0]) == number_of(device, name[0]) &&
+               number_of(json, name[1]) == number_of(device, name[1]);
+    }
+    free(json);
+    return same;
 }
 
 static void print_new(const dpt_cu_plans *s, size_t from, const dpt_cu_prog *p, const int *which,
-                      int device)
+                      const char *device)
 {
     for (size_t k = from; k < s->plans; k++) {
         const dpt_cu_plan *q = s->plan[k];
@@ -55,9 +74,11 @@ static void print_new(const dpt_cu_plans *s, size_t from, const dpt_cu_prog *p, 
         for (size_t i = p->ops; i-- > 0;) {
             if (which[i] == (int)k) dpt_cu_op_name(p, i, name, sizeof name);
         }
-        printf("sm_%d\t%s\t%" PRId64 "\t%" PRId64 "\t%s%s%s%s\t%s\n", device, q->key, q->engine,
-               q->workspace, q->tensor_core ? "tc" : "-", q->nondeterministic ? ",nd" : "",
-               q->compiled ? ",rt" : "", q->reloaded ? ",cached" : "", name);
+        printf("sm_%d\t%s\t%" PRId64 "\t%" PRId64 "\t%s%s%s%s%s\t%s\n",
+               number_of(device, "\"deviceVer\":") / 10, q->key, q->engine, q->workspace,
+               q->tensor_core ? "tc" : "-", q->nondeterministic ? ",nd" : "",
+               q->compiled ? ",rt" : "", q->reloaded ? ",cached" : "",
+               q->reloaded && !is_of(q, device) ? ",other" : "", name);
     }
 }
 
@@ -146,7 +167,7 @@ static int add(dpt_cu_plans *s, const request *r, int train, const options *give
     }
     o.skip = skip;
     if ((err = dpt_cu_plans_add(s, &p, &o, which, why))) goto done;
-    print_new(s, before, &p, which, device_number(o.device));
+    print_new(s, before, &p, which, o.device);
 done:
     free(skip);
     free(which);

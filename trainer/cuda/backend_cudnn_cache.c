@@ -13,11 +13,41 @@
 #include <string.h>
 
 enum { LARGEST = 64 << 20, HEAD = 8192 };
+enum { NAMES = 2, NUMBER = 20 }; /* digits at most */
 
 static uint64_t fnv(uint64_t h, const char *s, size_t len)
 {
     for (size_t i = 0; i < len; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
     return h;
+}
+
+/* @return the number behind name, *len its length; NULL = none */
+static const char *number_in(const char *json, const char *name, size_t *len)
+{
+    const char *at = strstr(json, name);
+
+    if (!at) return NULL;
+    at += strlen(name);
+    *len = strspn(at, "-0123456789");
+    return *len <= NUMBER ? at : NULL;
+}
+
+/* Equal GPUs of a machine share their plans, but cuDNN writes into each whose it is. The numbers that say
+ * so become those of device, a description, or are taken out. json has NAMES * NUMBER to spare. */
+static void renumber(char *json, const char *device)
+{
+    static const char *const name[NAMES] = { "\"cudaDeviceId\":", "\"pciDeviceId\":" };
+
+    for (int i = 0; i < NAMES; i++) {
+        size_t len, own = 0;
+        const char *found = number_in(json, name[i], &len);
+        const char *now = device ? number_in(device, name[i], &own) : "";
+        char *at = found ? json + (found - json) : NULL;
+
+        if (!at || !now) continue;
+        memmove(at + own, at + len, strlen(at + len) + 1);
+        memcpy(at, now, own);
+    }
 }
 
 /* Everything that a plan depends on; also the first part of its file. */
@@ -26,7 +56,9 @@ static int identity(char out[HEAD], const char *key, const char *device)
     const int n =
         snprintf(out, HEAD, "dptrain plan 1\ncudnn %zu\n%s\n%s\n", cudnnGetVersion(), key, device);
 
-    return n > 0 && n < HEAD ? n : -1;
+    if (n <= 0 || n >= HEAD) return -1;
+    renumber(out, NULL);
+    return (int)strlen(out);
 }
 
 static char *file_of(const char *folder, const char *id, int len)
@@ -63,7 +95,7 @@ int dpt_cu_cache_load(dpt_cu_plan *out, const dpt_cu_plan_options *o, cudnnBacke
 {
     char id[HEAD];
     const int len = o->cache ? identity(id, out->key, o->device) : -1;
-    char *path = NULL;
+    char *path = NULL, *own = NULL;
     void *buf = NULL;
     size_t cap = 0, got = 0, json;
     uint64_t sum;
@@ -80,8 +112,12 @@ int dpt_cu_cache_load(dpt_cu_plan *out, const dpt_cu_plan_options *o, cudnnBacke
     at += len + 1; /* a line's end */
     if ((size_t)at >= got || got - (size_t)at != json) goto done;
     if (fnv(0, (char *)buf + at, json) != sum) goto done;
-    good = revive(out, (char *)buf + at, json, dev);
+    if (!(own = dpl_calloc(json + NAMES * NUMBER, 1))) goto done;
+    memcpy(own, (char *)buf + at, json);
+    renumber(own, o->device);
+    good = revive(out, own, strlen(own) + 1, dev);
 done:
+    free(own);
     free(path);
     free(buf);
     return good;
