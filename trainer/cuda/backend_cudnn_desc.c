@@ -272,6 +272,7 @@ static cudnnBackendDescriptor_t pool_window(maker *m, const dpt_cu_prim *q,
         max ? CUDNN_RESAMPLE_MAXPOOL : CUDNN_RESAMPLE_AVGPOOL_INCLUDE_PADDING;
     const cudnnPaddingMode_t padding = max ? CUDNN_NEG_INF_PAD : CUDNN_ZERO_PAD;
     const cudnnDataType_t sums = CUDNN_DATA_FLOAT;
+    const cudnnNanPropagation_t nan = CUDNN_PROPAGATE_NAN; /* as the reference; else it vanishes */
     const int64_t side = max ? q->k : 0, step = max ? q->stride : 1;
     const cudnnFraction_t pad[2] = { { q->pad, 1 }, { q->pad, 1 } };
     const cudnnFraction_t stride[2] = { { step, 1 }, { step, 1 } };
@@ -279,6 +280,7 @@ static cudnnBackendDescriptor_t pool_window(maker *m, const dpt_cu_prim *q,
 
     dpt_cu_desc_set(l, d, CUDNN_ATTR_RESAMPLE_MODE, CUDNN_TYPE_RESAMPLE_MODE, 1, &mode);
     dpt_cu_desc_set(l, d, CUDNN_ATTR_RESAMPLE_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
+    dpt_cu_desc_set(l, d, CUDNN_ATTR_RESAMPLE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, 1, &nan);
     dpt_cu_desc_set(l, d, CUDNN_ATTR_RESAMPLE_PADDING_MODE, CUDNN_TYPE_PADDING_MODE, 1, &padding);
     set_int(l, d, CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, 2);
     dpt_cu_desc_set(l, d, CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, CUDNN_TYPE_FRACTION, 2, pad);
