@@ -233,6 +233,34 @@ static void a_failed_peer_ends_the_step_of_all(void **state)
     test_gpus_close(&g);
 }
 
+/* Each GPU's end of what it waits for may take long: they take it together. */
+static void gpus_that_end_slowly_do_so_at_once(void **state)
+{
+    enum { EACH_MS = 1500 };
+    dpt_team_result r;
+    test_gpus g;
+    dpl_text why = { "" };
+    int64_t start;
+
+    (void)state;
+    if (!test_fake_cuda() || !test_gpus_there(2)) skip();
+    open_filled(&g, &two);
+    assert_int_equal(test_gpus_start(&g, &why), DPL_OK);
+    test_fake_cuda()->hold(1);
+    assert_int_equal(submit_one(&g, 0, &why), DPL_OK);
+    test_fake_nccl()->abort_takes(EACH_MS);
+    start = dpl_now_ns();
+    test_fake_nccl()->fail_rank(1, REMOTE_ERROR);
+    assert_int_equal(dpt_team_collect(g.team, &r, &why), DPL_EDEVICE);
+    assert_true(dpl_now_ns() - start < EACH_MS * 9 / 5 * INT64_C(1000000));
+    test_fake_cuda()->hold(0);
+    dpt_team_destroy(&g.team);
+    assert_int_equal(test_fake_nccl()->alive(), 0);
+    test_fake_cuda()->reset();
+    test_fake_nccl()->reset();
+    test_gpus_close(&g);
+}
+
 /* In a process of its own: what is stuck cannot be given back. */
 static int stuck_stream(void)
 {
@@ -268,6 +296,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(each_call_of_nccl_may_fail),
         cmocka_unit_test(a_lost_gpu_ends_the_step_of_all),
         cmocka_unit_test(a_failed_peer_ends_the_step_of_all),
+        cmocka_unit_test(gpus_that_end_slowly_do_so_at_once),
         cmocka_unit_test(a_stuck_stream_is_given_up),
     };
 

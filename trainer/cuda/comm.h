@@ -58,6 +58,9 @@ int dpt_comm_poll(dpt_comm *c, dpl_text *why);
 /** End whatever is queued, within 10 s or without waiting for more; the member can only be destroyed
  *  then. Any thread, also twice. */
 void dpt_comm_abort(dpt_comm *c);
+/** The same without waiting: for several members, so that dpt_comm_abort() of each waits for all at
+ *  once. Any thread, also twice. */
+void dpt_comm_abort_begin(dpt_comm *c);
 
 /* The same functions, for who opens the plug-in. */
 typedef struct dpt_comm_calls {

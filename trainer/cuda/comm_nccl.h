@@ -61,6 +61,7 @@ struct dpt_comm {
     dpt_nccl_mark mark[2]; /* the oldest that is not known to have passed, and the newest */
     pthread_mutex_t lock;  /* guards handle, and holds while NCCL is called with it */
     ncclComm_t handle;     /* NULL = aborted, or never joined */
+    struct dpt_nccl_ending *ending; /* under way, and nobody waits for it yet; the lock guards it */
 };
 
 /** "rank 1 of 4 (GPU 0): CALL: NCCL's words". handle may be NULL. @return DPL_EDEVICE */

@@ -207,6 +207,7 @@ void dpt_comm_destroy(dpt_comm **at)
     *at = NULL;
     if (!c) return;
     if (c->handle) leave(c);
+    if (c->ending) dpt_comm_abort(c);
     for (int i = 0; i < 2; i++)
         if (c->mark[i].event) cudaEventDestroy(c->mark[i].event);
     pthread_mutex_destroy(&c->lock);
@@ -214,11 +215,13 @@ void dpt_comm_destroy(dpt_comm **at)
 }
 
 /* Shared by who asks for the end of a communicator and the thread that sees to it; the last frees. */
-typedef struct ending {
+typedef struct dpt_nccl_ending {
     ncclResult_t (*abort)(ncclComm_t c);
     ncclComm_t handle;
     int gpu;
-    pthread_mutex_t lock; /* guards the rest */
+    pthread_t thread;
+    struct timespec until; /* waited for */
+    pthread_mutex_t lock;  /* guards the rest */
     pthread_cond_t change;
     int over, refs;
 } ending;
@@ -250,52 +253,79 @@ static void *end_it(void *arg)
     return NULL;
 }
 
-/* NCCL may wait there for processes of this machine that are gone. Then it is left to it. */
-static int end_within(ending *e, int ms)
+static struct timespec in_ms(int ms)
 {
-    struct timespec until;
-    int over;
+    struct timespec t;
 
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += ms % 1000 * 1000000L;
-    until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_mutex_lock(&e->lock);
-    while (!e->over && !pthread_cond_timedwait(&e->change, &e->lock, &until)) {}
-    over = e->over;
-    pthread_mutex_unlock(&e->lock);
-    return over;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_nsec += ms % 1000 * 1000000L;
+    t.tv_sec += ms / 1000 + t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return t;
 }
 
-static void end_handle(const dpt_comm *c, ncclComm_t handle)
+/* @return what is to be waited for, or NULL: it is over, as no thread could be had for it */
+static ending *begin_end(const dpt_comm *c, ncclComm_t handle)
 {
     ending *e = dpl_calloc(1, sizeof *e);
-    pthread_t thread;
 
     if (!e) {
         c->nccl.CommAbort(handle);
-        return;
+        return NULL;
     }
-    *e = (ending){ .abort = c->nccl.CommAbort, .handle = handle, .gpu = c->opt.gpu, .refs = 2 };
+    *e = (ending){ .abort = c->nccl.CommAbort,
+                   .handle = handle,
+                   .gpu = c->opt.gpu,
+                   .until = in_ms(leave_ms(c)),
+                   .refs = 2 };
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->change, NULL);
-    if (dpl_thread_start(&thread, "nccl end", end_it, e)) {
-        end_it(e);
-    } else if (end_within(e, leave_ms(c))) {
-        pthread_join(thread, NULL);
+    if (!dpl_thread_start(&e->thread, "nccl end", end_it, e)) return e;
+    end_it(e);
+    ending_put(e);
+    return NULL;
+}
+
+/* NCCL may wait there for processes of this machine that are gone. Then it is left to it. */
+static void wait_end(ending *e)
+{
+    int over;
+
+    pthread_mutex_lock(&e->lock);
+    while (!e->over && !pthread_cond_timedwait(&e->change, &e->lock, &e->until)) {}
+    over = e->over;
+    pthread_mutex_unlock(&e->lock);
+    if (over) {
+        pthread_join(e->thread, NULL);
     } else {
-        pthread_detach(thread);
+        pthread_detach(e->thread);
     }
     ending_put(e);
 }
 
-void dpt_comm_abort(dpt_comm *c)
+void dpt_comm_abort_begin(dpt_comm *c)
 {
     ncclComm_t handle;
+    ending *e;
 
     pthread_mutex_lock(&c->lock);
     handle = c->handle;
     c->handle = NULL;
     pthread_mutex_unlock(&c->lock);
-    if (handle) end_handle(c, handle);
+    if (!handle || !(e = begin_end(c, handle))) return;
+    pthread_mutex_lock(&c->lock);
+    c->ending = e;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void dpt_comm_abort(dpt_comm *c)
+{
+    ending *e;
+
+    dpt_comm_abort_begin(c);
+    pthread_mutex_lock(&c->lock);
+    e = c->ending;
+    c->ending = NULL;
+    pthread_mutex_unlock(&c->lock);
+    if (e) wait_end(e);
 }

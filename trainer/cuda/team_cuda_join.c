@@ -18,12 +18,14 @@ static int join(dpt_cuda_member *m, const dpt_team_options *opt, dpl_text *why)
                                  .failed = &t->failed };
     dpt_comm *comm;
     const int err = dpt_comm_create(&comm, &t->id, &o, why);
+    int failed;
 
     if (err) return err;
     pthread_mutex_lock(&t->lock);
     m->comm = comm; /* from now on it is ended when another member fails */
-    if (t->failed) dpt_comm_abort(comm);
+    failed = t->failed;
     pthread_mutex_unlock(&t->lock);
+    if (failed) dpt_comm_abort(comm);
     return DPL_OK;
 }
 

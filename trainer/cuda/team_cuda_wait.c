@@ -20,6 +20,31 @@ int dpt_cuda_check(cudaError_t e, const char *call, dpl_text *why)
                     (int)e);
 }
 
+/* Members join while others fail. Once joined they stay until all are closed. */
+static dpt_comm *comm_of(dpt_cuda_team *t, int index)
+{
+    dpt_comm *c;
+
+    pthread_mutex_lock(&t->lock);
+    c = t->member[index].comm;
+    pthread_mutex_unlock(&t->lock);
+    return c;
+}
+
+/* Each may last until it is given up: all have begun before any is waited for, and the others must not
+ * wait for the lock meanwhile. */
+static void end_sums(dpt_cuda_team *t)
+{
+    dpt_comm *c;
+
+    for (int i = 0; i < t->opt.replicas; i++) {
+        if ((c = comm_of(t, i))) dpt_comm_abort_begin(c);
+    }
+    for (int i = 0; i < t->opt.replicas; i++) {
+        if ((c = comm_of(t, i))) dpt_comm_abort(c);
+    }
+}
+
 int dpt_cuda_fail(dpt_cuda_member *m, int err, dpl_text *why)
 {
     dpt_cuda_team *t = m->team;
@@ -35,10 +60,8 @@ int dpt_cuda_fail(dpt_cuda_member *m, int err, dpl_text *why)
         t->failure = *why;
         __atomic_store_n(&t->failed, 1, __ATOMIC_RELEASE);
     }
-    for (int i = 0; i < t->opt.replicas; i++) {
-        if (t->member[i].comm) dpt_comm_abort(t->member[i].comm);
-    }
     pthread_mutex_unlock(&t->lock);
+    end_sums(t);
     return err;
 }
 
