@@ -11,7 +11,7 @@
 # shellcheck disable=SC2317 # items are called by their names
 set -u
 cd "$(dirname "$0")/.." || exit 2
-items="machine build tests kernels sanitizer conformance overlap gpus processes speed-synthetic speed-real plans"
+items="machine build tests kernels sanitizer sanitizer-train conformance overlap gpus other-gpu processes speed-synthetic speed-real plans"
 dry=0 out='' asked=''
 while [ $# -gt 0 ]; do
     case $1 in
@@ -164,6 +164,22 @@ item_sanitizer() {
     fi
 }
 
+item_sanitizer-train() { # the whole trainer: cuDNN's plans, NCCL where there are several GPUs, copies
+    local devices=0
+    command -v compute-sanitizer >/dev/null || {
+        verdict sanitizer-train not "compute-sanitizer is not installed (package cuda-sanitizer)"
+        return
+    }
+    [ "$(gpus)" -gt 1 ] && devices=0,1
+    pictures small 64,64 "$((512 * scale))"
+    if logged sanitizer-train.log 3600 compute-sanitizer --tool memcheck --error-exitcode 9 "$made/dptrain" --arch tinynet \
+        --size 32 --batch 48 --epochs 100 --steps 5 --devices "$devices" -f -o "$out/runs/sanitizer" "$drawn"; then
+        verdict sanitizer-train held "memcheck over dptrain, 5 steps of tinynet on GPU $devices"
+    else
+        verdict sanitizer-train failed "$out/sanitizer-train.log"
+    fi
+}
+
 item_conformance() { # what the fake runtime was tested for holds on the real one
     local programs
     mapfile -t programs < <(tests_named device_cuda; tests_named upload; tests_named fake_cudart)
@@ -211,6 +227,37 @@ item_gpus() { # several GPUs in one process make the steps of one
         verdict gpus failed "losses differ: $out/runs/{one,even,uneven}/log.jsonl"
     else
         verdict gpus held "5 steps on 1 and 2 GPUs, even and 3:1: the same losses"
+    fi
+}
+
+on_gpu() { # NUMBER: the processes with memory on it, as nvidia-smi counts them
+    nvidia-smi -i "$1" --query-compute-apps=pid --format=csv,noheader 2>>"$out/other-gpu.log" | grep -o '[0-9]*' | sort -u
+}
+item_other-gpu() { # training on GPU 1 takes nothing of GPU 0
+    local pid gpu seen new=()
+    [ "$(gpus)" -gt 1 ] || { verdict other-gpu not "one GPU is visible" && return; }
+    command -v nvidia-smi >/dev/null || { verdict other-gpu not "nvidia-smi is not installed" && return; }
+    [ -z "${CUDA_VISIBLE_DEVICES:-}" ] || { verdict other-gpu not "CUDA_VISIBLE_DEVICES gives GPUs other numbers than nvidia-smi" && return; }
+    pictures small 64,64 "$((512 * scale))"
+    for gpu in 0 1; do on_gpu "$gpu" >"$out/other-gpu.before-$gpu"; : >"$out/other-gpu.during-$gpu"; done
+    CUDA_DEVICE_ORDER=PCI_BUS_ID train other-gpu.log other --devices 1 &
+    pid=$!
+    while :; do
+        for gpu in 0 1; do on_gpu "$gpu" >>"$out/other-gpu.during-$gpu"; done
+        kill -0 "$pid" 2>/dev/null || break
+        sleep 0.2
+    done
+    wait "$pid" || { verdict other-gpu failed "$(last_line other-gpu.log)" && return; }
+    for gpu in 0 1; do
+        seen=$(sort -u "$out/other-gpu.during-$gpu" | comm -13 "$out/other-gpu.before-$gpu" - | paste -sd ' ')
+        new+=("$seen")
+    done
+    if [ -n "${new[0]}" ]; then
+        verdict other-gpu failed "processes that came to GPU 0 while GPU 1 trained: ${new[0]}"
+    elif [ -z "${new[1]}" ]; then
+        verdict other-gpu not "nvidia-smi shows no processes, as in some containers"
+    else
+        verdict other-gpu held "5 steps on GPU 1: nvidia-smi shows the process there and not on GPU 0"
     fi
 }
 
@@ -304,7 +351,8 @@ if [ "$dry" = 1 ]; then
     mkdir -p "$out/stand-ins"
     # shellcheck disable=SC2016 # $@ is for the script that is written
     printf '#!/bin/sh\nwhile [ "${1#--}" != "$1" ]; do shift; [ -x "$1" ] || shift; done\nexec "$@"\n' >"$out/stand-ins/compute-sanitizer"
-    printf '#!/bin/sh\necho "Fake GPU, 0, 16384 MiB"\n' >"$out/stand-ins/nvidia-smi"
+    # shellcheck disable=SC2016 # as above; a new process on GPU 1 at every call, none on GPU 0
+    printf '#!/bin/sh\ncase $* in *"-i 1 "*-apps*) echo $$ ;; *-apps*) ;; *) echo "Fake GPU, 0, 16384 MiB" ;; esac\n' >"$out/stand-ins/nvidia-smi"
     chmod +x "$out/stand-ins"/*
     PATH=$out/stand-ins:$PATH
 fi
