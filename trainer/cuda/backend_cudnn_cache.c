@@ -54,7 +54,7 @@ static void renumber(char *json, const char *device)
 static int identity(char out[HEAD], const char *key, const char *device)
 {
     const int n =
-        snprintf(out, HEAD, "dptrain plan 1\ncudnn %zu\n%s\n%s\n", cudnnGetVersion(), key, device);
+        snprintf(out, HEAD, "dptrain plan 2\ncudnn %zu\n%s\n%s\n", cudnnGetVersion(), key, device);
 
     if (n <= 0 || n >= HEAD) return -1;
     renumber(out, NULL);
