@@ -295,3 +295,31 @@ void test_comm_plants(void)
 
     for (int waits = 0; waits < 4; waits++) assert_int_equal(child(waits), waits == 3 ? 0 : seen);
 }
+
+int test_comm_set_up(void **state)
+{
+    (void)state;
+    test_comm_reset();
+    return 0;
+}
+
+int test_comm_tear_down(void **state)
+{
+    (void)state;
+    if (!test_comm.nccl) return 0;
+    assert_int_equal(test_comm.nccl->alive(), 0);
+    assert_int_equal(test_comm.cuda->alive(), 0);
+    return 0;
+}
+
+int test_comm_nothing(test_member *m)
+{
+    (void)m;
+    return DPL_OK;
+}
+
+void test_comm_expect(const test_member *m, int err, const char *text)
+{
+    if (m->err != err || !strstr(m->why.s, text))
+        fail_msg("rank %d gave %d: %s", m->opt.rank, m->err, m->why.s);
+}

@@ -42,8 +42,10 @@ typedef struct test_member {
 
 void test_comm_find(void);  /* fills test_comm, for main() */
 void test_comm_reset(void); /* fakes in order, four GPUs */
-void need_comm(void);       /* skip where there is no plug-in with its GPUs */
-void need_fakes(void);      /* skip where real ones are used */
+int test_comm_set_up(void **state);
+int test_comm_tear_down(void **state); /* nothing of the fakes is left */
+void need_comm(void);                  /* skip where there is no plug-in with its GPUs */
+void need_fakes(void);                 /* skip where real ones are used */
 
 /** Start m[0 .. ranks), each on its thread, unless absent. */
 void test_comm_start(test_member *m, int ranks, int (*body)(test_member *m));
@@ -51,7 +53,11 @@ void test_comm_join(test_member *m);
 /** Start, set *word (or NULL) after a while, join all. */
 void test_comm_run(test_member *m, int ranks, int *word, int (*body)(test_member *m));
 
+/** Fails unless m ended with err and a text that holds `text`. */
+void test_comm_expect(const test_member *m, int err, const char *text);
+
 /* For bodies. */
+int test_comm_nothing(test_member *m);
 void *test_native(const test_member *m);
 int test_comm_put(test_member *m, size_t bytes); /* host to dev, queued */
 int test_comm_get(test_member *m, size_t bytes); /* dev to host, and waits */

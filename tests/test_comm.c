@@ -13,22 +13,6 @@
 
 enum { N = TEST_COMM_FLOATS };
 
-static int set_up(void **state)
-{
-    (void)state;
-    test_comm_reset();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    if (!test_comm.nccl) return 0;
-    assert_int_equal(test_comm.nccl->alive(), 0);
-    assert_int_equal(test_comm.cuda->alive(), 0);
-    return 0;
-}
-
 /* --- right sums --- */
 
 /* Small whole numbers: exact in any order. */
@@ -114,175 +98,6 @@ static void the_order_of_threads_does_not_matter(void **state)
     free(m);
 }
 
-/* --- joining --- */
-
-static int nothing(test_member *m)
-{
-    (void)m;
-    return DPL_OK;
-}
-
-static void expect(const test_member *m, int err, const char *text)
-{
-    if (m->err != err || !strstr(m->why.s, text))
-        fail_msg("rank %d gave %d: %s", m->opt.rank, m->err, m->why.s);
-}
-
-static void a_member_that_does_not_come_is_a_time_out(void **state)
-{
-    test_member m[4] = { { .turn = 0 } };
-    (void)state;
-
-    need_fakes();
-    for (int r = 0; r < 4; r++) m[r].opt.timeout_ms = 300;
-    m[2].absent = 1;
-    test_comm_run(m, 4, NULL, nothing);
-    for (int r = 0; r < 4; r++) {
-        if (r == 2) continue;
-        expect(&m[r], DPL_ETIMEOUT, "joining: the other ranks did not come within 0.3 s");
-        expect(&m[r], DPL_ETIMEOUT, test_format("rank %d of 4 (GPU %d)", r, r));
-    }
-}
-
-static void joining_can_be_canceled(void **state)
-{
-    test_member m[2] = { { .turn = 0 } };
-    int word = 0;
-    (void)state;
-
-    need_fakes();
-    test_comm.nccl->never_ready(1, 1);
-    test_comm.nccl->never_ready(0, 1);
-    for (int turn = 0; turn < 2; turn++) {
-        word = 0;
-        for (int r = 0; r < 2; r++) {
-            m[r].opt.cancel = turn ? NULL : &word;
-            m[r].opt.failed = turn ? &word : NULL;
-        }
-        test_comm_run(m, 2, &word, nothing);
-        expect(&m[0], DPL_ECANCELED,
-               turn ? "another GPU of this process failed" : "canceled in joining");
-        expect(&m[1], DPL_ECANCELED, "rank 1 of 2");
-    }
-}
-
-static int abort_it(test_member *m)
-{
-    const int64_t start = dpl_now_ns();
-
-    test_comm.calls->abort(m->c);
-    return dpl_now_ns() - start < 1500 * INT64_C(1000000) ? DPL_OK : DPL_EINTERNAL;
-}
-
-/* NCCL's own can wait for ever for a process that is gone. */
-static void an_abort_that_does_not_end_holds_nobody(void **state)
-{
-    test_member m[2] = { { .turn = 0 } };
-    (void)state;
-
-    need_fakes();
-    if (test_device_has_tsan())
-        skip(); /* it takes the end of a detached thread's memory for a race */
-    m[0].opt.timeout_ms = m[1].opt.timeout_ms = 300;
-    test_comm.nccl->abort_takes(2000);
-    test_comm_run(m, 2, NULL, abort_it);
-    for (int r = 0; r < 2; r++) assert_int_equal(m[r].err, DPL_OK);
-    while (test_comm.nccl->alive()) test_pause_ms(10);
-    test_comm.nccl->reset();
-}
-
-/* NCCL itself gives up sooner than the time limit says. */
-static void the_first_process_may_come_last(void **state)
-{
-    test_member m[2] = { { .turn = 0 } };
-    (void)state;
-
-    need_fakes();
-    test_comm.nccl->nobody_listens(5);
-    test_comm_run(m, 2, NULL, sums);
-    for (int r = 0; r < 2; r++)
-        if (m[r].err) fail_msg("%d: %s", r, m[r].why.s);
-    test_comm.nccl->nobody_listens(1000000);
-    m[1].absent = 1;
-    m[0].opt.timeout_ms = 300;
-    test_comm_run(m, 2, NULL, nothing);
-    expect(&m[0], DPL_ETIMEOUT,
-           "joining: the other ranks did not come within 0.3 s; nobody listened at rank 0's");
-    test_comm.nccl->reset();
-}
-
-static void a_failed_start_gives_nccls_words(void **state)
-{
-    test_member m[2] = { { .turn = 0 } };
-    (void)state;
-
-    need_fakes();
-    m[1].absent = 1;
-    test_comm.nccl->inject(FAKE_NCCL_INIT, 1, 2 /* system error */);
-    test_comm_run(m, 2, NULL, nothing);
-    expect(&m[0], DPL_EDEVICE, "rank 0 of 2 (GPU 0): joining: unhandled system error");
-    test_comm.cuda->inject(FAKE_EVENT, 2, 2, 0);
-    m[0].err = 0;
-    test_comm_run(m, 2, NULL, nothing);
-    expect(&m[0], DPL_EDEVICE, "cudaEventCreateWithFlags: out of memory (CUDA error 2)");
-    test_comm.nccl->inject(FAKE_NCCL_ID, 1, 2);
-    assert_int_equal(test_comm.calls->id_get(&(dpt_comm_id){ { 0 } }, NULL, &m[0].why),
-                     DPL_EDEVICE);
-    assert_non_null(strstr(m[0].why.s, "ncclGetUniqueId: unhandled system error"));
-}
-
-static void two_members_on_one_gpu_are_refused(void **state)
-{
-    test_member m[2] = { { .turn = 0 } };
-    (void)state;
-
-    need_fakes();
-    m[1].same_gpu = 1;
-    m[0].opt.timeout_ms = m[1].opt.timeout_ms = 300;
-    test_comm_run(m, 2, NULL, nothing);
-    assert_true((m[0].err == DPL_EDEVICE) != (m[1].err == DPL_EDEVICE)); /* who came second */
-    expect(&m[m[1].err == DPL_EDEVICE], DPL_EDEVICE, "invalid usage (Duplicate GPU detected");
-}
-
-static void the_address_is_given_to_nccl_unless_the_user_has(void **state)
-{
-    dpt_comm_id a, b;
-    dpl_text why;
-    (void)state;
-
-    need_fakes();
-    assert_int_equal(test_comm.calls->id_get(&a, "10.0.0.1:29501", &why), DPL_OK);
-    assert_string_equal(getenv("NCCL_COMM_ID"), "10.0.0.1:29501");
-    assert_int_equal(test_comm.calls->id_get(&b, "10.0.0.1:29501", &why), DPL_OK);
-    assert_memory_equal(&a, &b, sizeof a); /* all processes get the same without talking */
-    setenv("NCCL_COMM_ID", "10.0.0.2:7", 1);
-    assert_int_equal(test_comm.calls->id_get(&b, "10.0.0.1:29501", &why), DPL_OK);
-    assert_string_equal(getenv("NCCL_COMM_ID"), "10.0.0.2:7");
-    unsetenv("NCCL_COMM_ID");
-    assert_int_equal(test_comm.calls->id_get(&a, NULL, &why), DPL_OK);
-    assert_null(getenv("NCCL_COMM_ID"));
-    assert_int_equal(test_comm.calls->id_get(&b, NULL, &why), DPL_OK);
-    assert_memory_not_equal(&a, &b, sizeof a);
-}
-
-static void an_old_nccl_is_refused(void **state)
-{
-    dpt_comm_id id;
-    dpl_text why;
-    (void)state;
-
-    need_fakes();
-    setenv("FAKE_NCCL_VERSION", "2708", 1);
-    assert_int_equal(test_comm.calls->id_get(&id, NULL, &why), DPL_ENOTSUP);
-    assert_string_equal(why.s, "libnccl.so.2 is version 2.7: 2.14 or a later 2.x is needed");
-    setenv("FAKE_NCCL_VERSION", "21304", 1);
-    assert_int_equal(test_comm.calls->id_get(&id, NULL, &why), DPL_ENOTSUP);
-    assert_non_null(strstr(why.s, "version 2.13:"));
-    setenv("FAKE_NCCL_VERSION", "21403", 1);
-    assert_int_equal(test_comm.calls->id_get(&id, NULL, &why), DPL_OK);
-    unsetenv("FAKE_NCCL_VERSION");
-}
-
 /* --- peers that fail --- */
 
 /* Rank 2 makes no second sum; the others see that by polling, and get out. */
@@ -313,7 +128,7 @@ static void a_collective_that_does_not_come_forward_is_seen(void **state)
     assert_int_equal(m[2].err, DPL_OK);
     for (int r = 0; r < 4; r++) {
         if (r == 2) continue;
-        expect(
+        test_comm_expect(
             &m[r], DPL_EDEVICE,
             test_format(
                 "rank %d of 4 (GPU %d): collective 2 (sum of %d floats) has not come forward for "
@@ -333,7 +148,8 @@ static void the_fake_names_who_is_missing(void **state)
     test_comm.nccl->patience_ms(1000);
     test_comm_run(m, 4, NULL, sum_without_one);
     assert_int_equal(test_comm.nccl->faults(), 3);
-    expect(&m[1], DPL_EDEVICE, "rank 1 of 4 (GPU 1): a collective: remote process exited");
+    test_comm_expect(&m[1], DPL_EDEVICE,
+                     "rank 1 of 4 (GPU 1): a collective: remote process exited");
     if (!strstr(test_comm.nccl->fault(),
                 test_format("hung in collective 2 (sum of %d float): only 3 of 4 "
                             "ranks came, missing: 2",
@@ -362,11 +178,12 @@ static void poll_finds_an_asynchronous_error(void **state)
     test_comm_wait_ready(&m[1]);
     test_comm.nccl->fail_rank(1, 6 /* remote */);
     test_comm_join(&m[1]);
-    expect(&m[1], DPL_EDEVICE,
-           "rank 1 of 2 (GPU 1): a collective: remote process exited or there was a network error");
+    test_comm_expect(
+        &m[1], DPL_EDEVICE,
+        "rank 1 of 2 (GPU 1): a collective: remote process exited or there was a network error");
     test_comm.nccl->fail_rank(0, 1);
     test_comm_join(&m[0]);
-    expect(&m[0], DPL_EDEVICE, "rank 0 of 2 (GPU 0): a collective: unhandled cuda error");
+    test_comm_expect(&m[0], DPL_EDEVICE, "rank 0 of 2 (GPU 0): a collective: unhandled cuda error");
 }
 
 static int sums_of_other_lengths(test_member *m)
@@ -403,8 +220,8 @@ static void ranks_that_ask_for_different_things_are_named(void **state)
 
     need_fakes();
     test_comm_run(m, 2, NULL, sums_of_other_lengths);
-    expect(&m[0], DPL_EDEVICE, "invalid usage");
-    expect(&m[1], DPL_EDEVICE, "invalid usage");
+    test_comm_expect(&m[0], DPL_EDEVICE, "invalid usage");
+    test_comm_expect(&m[1], DPL_EDEVICE, "invalid usage");
     assert_non_null(strstr(test_comm.nccl->fault(), "collective 1 differs: rank "));
     assert_non_null(strstr(test_comm.nccl->fault(), test_format("rank 1 sum of %d float", N - 8)));
     assert_non_null(strstr(test_comm.nccl->fault(), test_format("rank 0 sum of %d float", N)));
@@ -454,9 +271,9 @@ static void a_call_that_fails_gives_nccls_words(void **state)
     need_fakes();
     test_comm.nccl->inject(FAKE_NCCL_SUM, 1, 3 /* internal */); /* of the first sum */
     m[0].opt.timeout_ms = m[1].opt.timeout_ms = 500;
-    test_comm_run(m, 2, NULL, nothing);
+    test_comm_run(m, 2, NULL, test_comm_nothing);
     if (m[0].err == DPL_EDEVICE && strstr(m[0].why.s, "internal error")) return;
-    expect(&m[1], DPL_EDEVICE, "(GPU 1): sum of 1 doubles: internal error");
+    test_comm_expect(&m[1], DPL_EDEVICE, "(GPU 1): sum of 1 doubles: internal error");
 }
 
 /* GPU 1 is lost in the middle: its rank says so, the other one sees that nothing comes forward. */
@@ -498,28 +315,25 @@ static void a_missing_bucket_dependency_is_seen(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(everyone_gets_the_sum, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_order_of_threads_does_not_matter, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_member_that_does_not_come_is_a_time_out, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(joining_can_be_canceled, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_abort_that_does_not_end_holds_nobody, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_first_process_may_come_last, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_failed_start_gives_nccls_words, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(two_members_on_one_gpu_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_address_is_given_to_nccl_unless_the_user_has, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(an_old_nccl_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_collective_that_does_not_come_forward_is_seen, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(the_fake_names_who_is_missing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(poll_finds_an_asynchronous_error, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(ranks_that_ask_for_different_things_are_named, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(another_thread_can_abort, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_call_that_fails_gives_nccls_words, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_lost_gpu_ends_all, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_missing_bucket_dependency_is_seen, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(everyone_gets_the_sum, test_comm_set_up,
+                                        test_comm_tear_down),
+        cmocka_unit_test_setup_teardown(the_order_of_threads_does_not_matter, test_comm_set_up,
+                                        test_comm_tear_down),
+        cmocka_unit_test_setup_teardown(a_collective_that_does_not_come_forward_is_seen,
+                                        test_comm_set_up, test_comm_tear_down),
+        cmocka_unit_test_setup_teardown(the_fake_names_who_is_missing, test_comm_set_up,
+                                        test_comm_tear_down),
+        cmocka_unit_test_setup_teardown(poll_finds_an_asynchronous_error, test_comm_set_up,
+                                        test_comm_tear_down),
+        cmocka_unit_test_setup_teardown(ranks_that_ask_for_different_things_are_named,
+                                        test_comm_set_up, test_comm_tear_down),
+        cmocka_unit_test_setup_teardown(another_thread_can_abort, test_comm_set_up,
+                                        test_comm_tear_down),
+        cmocka_unit_test_setup_teardown(a_call_that_fails_gives_nccls_words, test_comm_set_up,
+                                        test_comm_tear_down),
+        cmocka_unit_test_setup_teardown(a_lost_gpu_ends_all, test_comm_set_up, test_comm_tear_down),
+        cmocka_unit_test_setup_teardown(a_missing_bucket_dependency_is_seen, test_comm_set_up,
+                                        test_comm_tear_down),
     };
     int status;
 
