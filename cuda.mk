@@ -142,6 +142,9 @@ $B/tests/test_cudnn_prog: $(CUDNN_PROG)
 ifeq ($(CUDNN_HAVE),1)
 $B/tests/test_cudnn_plans: | $B/tests/plan_table $(if $(SAN),,$B/tests/exec_dry) $B/tests/nogpu/libcuda.so.1
 endif
+.PHONY: test-plans
+test-plans: $(if $(filter 1,$(CUDNN_HAVE)),$B/tests/plan_table $B/tests/nogpu/libcuda.so.1) ## cuDNN's plans of what is compiled at run time, on all GPUs of the tables
+	$(Q)$(if $(filter 1,$(CUDNN_HAVE)),tests/scripts/check_plan_table.sh $B/tests,echo "test-plans: no cuDNN here")
 $B/tests/plans/%.o: EXTRA := $(CUDA_INC)
 $B/tests/plan_table: $B/tests/plans/plan_table.o $(CUDNN_PROG) $(CUDNN_PLAN) $(ARCHIVES)
 	@mkdir -p $(@D)
