@@ -65,9 +65,8 @@ typedef struct dpt_run {
     dpt_checkpoint_peek peek; /* of the checkpoint that is resumed */
     dpt_progress progress;
     int64_t batches_tracked;
-    int resumed;          /* 1 = progress comes from a checkpoint */
-    uint64_t weights_sum; /* check sum of what --weights brought; 0 = not asked for */
-    int saved;            /* 1 = a checkpoint of this process is on disk */
+    int resumed; /* 1 = progress comes from a checkpoint */
+    int saved;   /* 1 = a checkpoint of this process is on disk */
 
     /* files */
     char *resume_folder;  /* that holds the checkpoint of --resume */

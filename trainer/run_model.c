@@ -71,18 +71,6 @@ static int load(dpt_run *r, dpl_text *why)
     return DPT_EXIT_DONE;
 }
 
-/* FNV-1a over words */
-static uint64_t sum_of(uint64_t sum, const float *v, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint32_t word;
-
-        memcpy(&word, &v[i], sizeof word);
-        sum = (sum ^ word) * UINT64_C(0x100000001b3);
-    }
-    return sum;
-}
-
 /* A run of its own that begins with the weights of a file. */
 static int begin_with(dpt_run *r, dpl_text *why)
 {
@@ -96,8 +84,6 @@ static int begin_with(dpt_run *r, dpl_text *why)
         return err == DPL_ENOMEM ? DPT_EXIT_FAILED : DPT_EXIT_DATA;
     }
     r->batches_tracked = c.batches_tracked;
-    r->weights_sum = sum_of(UINT64_C(0xcbf29ce484222325), r->params, r->graph->param_floats);
-    r->weights_sum = sum_of(r->weights_sum, r->buffers, r->graph->buffer_floats);
     dpt_report_note(r->report, "=> loaded weights '%s'", r->opt->weights);
     if (*notes.head.s) dpt_report_note(r->report, "weights: %s", notes.head.s);
     if (*notes.input.s) dpt_report_warn(r->report, "--weights: %s", notes.input.s);
@@ -147,7 +133,7 @@ static int create_team(dpt_run *r, dpl_text *why)
                            .rank = r->rank,
                            .world = r->world,
                            .address = r->address,
-                           .digest = dpt_run_digest(r) };
+                           .digest = r->world > 1 ? dpt_run_digest(r) : 0 };
 
     return dpt_run_make_team(r, &t, &r->team, why);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of several processes this one is. All of them read the data and the checkpoint and make every
  * step; process 0 alone writes files and says how it goes. */
+#include "base/fnv.h"
 #include "base/thread.h"
 #include "dpload.h"
 #include "trainer/run.h"
@@ -77,12 +78,16 @@ int dpt_run_meet(const dpt_run *r, dpl_text *why)
     return dpl_fail(why, DPT_EXIT_FAILED, "out of memory");
 }
 
-/* FNV-1a */
 static void digest_text(uint64_t *sum, const char *s)
 {
-    do {
-        *sum = (*sum ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
-    } while (*s++); /* its end counts: "a", "b" is not "ab" */
+    *sum = dpl_fnv(*sum, s, strlen(s) + 1); /* its end counts: "a", "b" is not "ab" */
+}
+
+/* Of what --weights brought; the file lies elsewhere on other machines. */
+static void digest_weights(uint64_t *sum, const dpt_run *r)
+{
+    *sum = dpl_fnv(*sum, r->params, r->graph->param_floats * sizeof(float));
+    *sum = dpl_fnv(*sum, r->buffers, r->graph->buffer_floats * sizeof(float));
 }
 
 /* Paths may differ from machine to machine, devices from process to process. */
@@ -100,7 +105,7 @@ uint64_t dpt_run_digest(const dpt_run *r)
 {
     const dpt_progress *p = &r->progress;
     const char *const *names = dpt_run_class_names(r);
-    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    uint64_t sum = DPL_FNV_START;
     char text[1024];
 
     for (int i = 0; names && i < dpt_run_classes(r); i++) digest_text(&sum, names[i]);
@@ -109,11 +114,12 @@ uint64_t dpt_run_digest(const dpt_run *r)
         dpl_opt_format(o, r->opt, text, sizeof text);
         digest_text(&sum, text);
     }
-    snprintf(text, sizeof text, "%llu %llu %lld %llu %lld %d %d %llu",
+    snprintf(text, sizeof text, "%llu %llu %lld %llu %lld %d %d",
              (unsigned long long)r->train_info.samples, (unsigned long long)r->val_info.samples,
              (long long)p->epoch, (unsigned long long)p->sample, (long long)p->step, p->evaluated,
-             r->opt->evaluate, (unsigned long long)r->weights_sum);
+             r->opt->evaluate);
     digest_text(&sum, text);
+    if (r->opt->weights) digest_weights(&sum, r);
     return sum;
 }
 

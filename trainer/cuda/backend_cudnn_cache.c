@@ -3,6 +3,7 @@
  * else about it means that the plan is built again. */
 #include "base/alloc.h"
 #include "base/files.h"
+#include "base/fnv.h"
 #include "dpload.h"
 #include "trainer/cuda/backend_cudnn_plan.h"
 
@@ -14,12 +15,6 @@
 
 enum { LARGEST = 64 << 20, HEAD = 8192 };
 enum { NAMES = 2, NUMBER = 20 }; /* digits at most */
-
-static uint64_t fnv(uint64_t h, const char *s, size_t len)
-{
-    for (size_t i = 0; i < len; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
-    return h;
-}
 
 /* @return the number behind name, *len its length; NULL = none */
 static const char *number_in(const char *json, const char *name, size_t *len)
@@ -66,7 +61,7 @@ static char *file_of(const char *folder, const char *id, int len)
     char name[64];
 
     snprintf(name, sizeof name, "plan-%016" PRIx64 ".json",
-             fnv(14695981039346656037u, id, (size_t)len));
+             dpl_fnv(DPL_FNV_START, id, (size_t)len));
     return dpl_path_join(folder, name);
 }
 
@@ -111,7 +106,7 @@ int dpt_cu_cache_load(dpt_cu_plan *out, const dpt_cu_plan_options *o, cudnnBacke
     }
     at += len + 1; /* a line's end */
     if ((size_t)at >= got || got - (size_t)at != json) goto done;
-    if (fnv(0, (char *)buf + at, json) != sum) goto done;
+    if (dpl_fnv(0, (char *)buf + at, json) != sum) goto done;
     if (!(own = dpl_calloc(json + NAMES * NUMBER, 1))) goto done;
     memcpy(own, (char *)buf + at, json);
     renumber(own, o->device);
@@ -142,7 +137,7 @@ void dpt_cu_cache_save(const dpt_cu_plan *plan, const dpt_cu_plan_options *o)
     n = (int64_t)strlen(json) + 1;
     if (!(path = file_of(o->cache, id, len)) || dpl_replace_open(&r, path, NULL)) goto done;
     fprintf(r.f, "%s%" PRId64 " %d %d %d %zu %016" PRIx64 "\n", id, plan->engine, plan->tensor_core,
-            plan->nondeterministic, plan->compiled, (size_t)n, fnv(0, json, (size_t)n));
+            plan->nondeterministic, plan->compiled, (size_t)n, dpl_fnv(0, json, (size_t)n));
     fwrite(json, 1, (size_t)n, r.f);
     dpl_replace_commit(&r, NULL);
 done:
