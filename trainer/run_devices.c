@@ -53,37 +53,56 @@ static int try_device(const char *spec, dpl_device_kind *kind, dpl_text *why)
     return err;
 }
 
-/* Can this program train on it? A GPU that is not there is found out elsewhere. */
-static int check_gpu(const char *spec, dpl_text *why)
+static int is_gpu(const char *spec)
 {
-    dpl_gpu_info *gpu = NULL;
-    const int n = dpl_gpu_list(&gpu, NULL), k = atoi(spec + strlen("cuda:"));
-    const int err = k < n ? dpt_gpu_check(&gpu[k], why) : DPL_OK;
+    return !strncmp(spec, "cuda:", 5);
+}
 
-    free(gpu);
-    return err;
+static int number_of(const char *spec)
+{
+    return atoi(spec + strlen("cuda:"));
+}
+
+/* The GPUs that are visible: asked for once, as their description takes the driver a while. */
+typedef struct visible {
+    dpl_gpu_info *gpu; /* [n] */
+    int n;
+} visible;
+
+static visible look(void)
+{
+    visible v = { NULL, 0 };
+
+    v.n = dpl_gpu_list(&v.gpu, NULL);
+    if (v.n < 0) v = (visible){ NULL, 0 };
+    return v;
+}
+
+/* Can this program train on it? A GPU that is not there is found out elsewhere. */
+static int check_gpu(const visible *v, const char *spec, dpl_text *why)
+{
+    const int k = number_of(spec);
+
+    return k < v->n ? dpt_gpu_check(&v->gpu[k], why) : DPL_OK;
 }
 
 /* Leave out the GPUs that nobody named and that cannot be used. @return how many are left */
 static int drop_unusable(const dpt_run *r, char **spec, int n)
 {
+    const visible v = look();
     dpl_device_kind kind;
     int kept = 0;
 
     for (int i = 0; i < n; i++) {
         dpl_text why;
 
-        if (check_gpu(spec[i], &why) || try_device(spec[i], &kind, &why))
+        if (check_gpu(&v, spec[i], &why) || try_device(spec[i], &kind, &why))
             dpt_report_warn(r->report, "%s; it is left out", why.s);
         else
             spec[kept++] = spec[i];
     }
+    free(v.gpu);
     return kept;
-}
-
-static int is_gpu(const char *spec)
-{
-    return !strncmp(spec, "cuda:", 5);
 }
 
 static int kinds_differ(const dpt_run *r, const char *one, const char *other, dpl_text *why)
@@ -137,7 +156,7 @@ static int keep(dpt_run *r, char *const *spec, int n, dpl_text *why)
     for (int i = 0; i < n; i++) {
         const size_t len = strlen(spec[i]);
 
-        if (r->cuda) r->gpu[i] = atoi(spec[i] + strlen("cuda:"));
+        if (r->cuda) r->gpu[i] = number_of(spec[i]);
         r->device[i] = memcpy(text, spec[i], len + 1);
         text += len + 1;
         if (i) *list++ = ',';
@@ -147,34 +166,32 @@ static int keep(dpt_run *r, char *const *spec, int n, dpl_text *why)
 }
 
 /* Which GPUs of the machine these are. */
-static void say_gpus(const dpt_run *r)
+static void say_gpus(const dpt_run *r, const visible *v)
 {
-    dpl_gpu_info *gpu;
-    const int n = dpl_gpu_list(&gpu, NULL);
-    const int order = n > 0 ? dpt_gpu_order_differs(gpu, n) : 0;
+    const int order = v->n > 0 ? dpt_gpu_order_differs(v->gpu, v->n) : 0;
     char text[512];
 
-    for (int i = 0; i < r->devices && n > 0; i++)
-        if (r->gpu[i] < n)
+    for (int i = 0; i < r->devices; i++)
+        if (r->gpu[i] < v->n)
             dpt_report_note(r->report, "%s: %s", r->device[i],
-                            dpt_gpu_text(text, sizeof text, &gpu[r->gpu[i]]));
+                            dpt_gpu_text(text, sizeof text, &v->gpu[r->gpu[i]]));
     if (order > 0)
         dpt_report_note(r->report, "GPUs are counted in CUDA's order, not in that of nvidia-smi; "
                                    "CUDA_DEVICE_ORDER=PCI_BUS_ID makes both the same");
     if (order < 0)
         dpt_report_detail(r->report, "CUDA_VISIBLE_DEVICES counts in CUDA's order, the fastest "
                                      "first; as nvidia-smi only with CUDA_DEVICE_ORDER=PCI_BUS_ID");
-    free(n > 0 ? gpu : NULL);
 }
 
-static int check_training(const dpt_run *r, char *const *spec, int n, dpl_text *why)
+static int check_training(const dpt_run *r, const visible *v, char *const *spec, int n,
+                          dpl_text *why)
 {
     const dpt_trainer_plugin *plugin;
     int err;
 
     if (!r->cuda) return DPT_EXIT_DONE;
     err = dpt_plugin_cuda(&plugin, why);
-    for (int i = 0; i < n && !err; i++) err = check_gpu(spec[i], why);
+    for (int i = 0; i < n && !err; i++) err = check_gpu(v, spec[i], why);
     if (!err) return DPT_EXIT_DONE;
     dpl_text_prefix(why, "--devices %s", r->opt->devices);
     return dpt_exit_of(err);
@@ -200,10 +217,10 @@ static int check_sim(const dpt_run *r, dpl_text *why)
 static int choose_own(const dpt_run *r, const char **list, char buf[32], dpl_text *why)
 {
     const int rank = r->local_rank;
-    dpl_gpu_info *gpu = NULL;
-    const int n = dpl_gpu_list(&gpu, NULL);
+    const visible v = look();
+    const int n = v.n;
 
-    free(n > 0 ? gpu : NULL);
+    free(v.gpu);
     if (n <= 1 || r->launcher.local_size == 1) return DPT_EXIT_DONE; /* none: the list says why */
     if (rank < 0)
         return dpl_fail(
@@ -247,16 +264,18 @@ static int list_devices(const dpt_run *r, char ***spec, int *n, dpl_text *why)
 
 int dpt_run_devices(dpt_run *r, dpl_text *why)
 {
+    visible v = { NULL, 0 };
     char **spec = NULL;
     int n, rc;
 
-    if ((rc = list_devices(r, &spec, &n, why)) || (rc = check_devices(r, spec, n, why)) ||
-        (rc = check_training(r, spec, n, why)) || (rc = keep(r, spec, n, why)))
-        goto done;
+    if ((rc = list_devices(r, &spec, &n, why)) || (rc = check_devices(r, spec, n, why))) goto done;
+    if (r->cuda) v = look();
+    if ((rc = check_training(r, &v, spec, n, why)) || (rc = keep(r, spec, n, why))) goto done;
     if (r->sim && !dpt_cli_given(r->cli, "epochs")) r->opt->epochs = 1; /* nothing is learned */
-    if (r->cuda) say_gpus(r);
+    if (r->cuda) say_gpus(r, &v);
     if (!(rc = dpt_run_split(r, why))) rc = check_sim(r, why);
 done:
+    free(v.gpu);
     free(spec);
     return rc;
 }
