@@ -84,3 +84,10 @@ const char *dpt_interrupt_name(int sig)
            : sig == SIGHUP  ? "SIGHUP"
                             : "SIGUSR1";
 }
+
+int dpt_interrupt_fail(dpl_text *why)
+{
+    const int sig = dpt_interrupt_signal();
+
+    return dpl_fail(why, dpt_interrupt_exit(sig, 0), "stopped by %s", dpt_interrupt_name(sig));
+}

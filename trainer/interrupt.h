@@ -4,6 +4,8 @@
 #ifndef DPT_TRAINER_INTERRUPT_H
 #define DPT_TRAINER_INTERRUPT_H
 
+#include "base/text.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -23,6 +25,8 @@ const char *dpt_interrupt_name(int sig);
 
 /** The exit code of a run that this signal ended; saved: 1 = its state is on disk. */
 int dpt_interrupt_exit(int sig, int saved);
+/** The same for the signal that arrived, with nothing saved; why: "stopped by SIGINT". */
+int dpt_interrupt_fail(dpl_text *why);
 
 #ifdef __cplusplus
 }

@@ -167,8 +167,6 @@ int dpt_loop_simulate(dpt_run *r, dpl_text *why)
     dpt_run_note_stats(r);
     dpl_close(&r->train); /* its copies wait on these streams */
     close_devices(d, r->devices);
-    if (!rc && dpt_interrupt_signal())
-        rc = dpl_fail(why, dpt_interrupt_exit(dpt_interrupt_signal(), 0), "stopped by %s",
-                      dpt_interrupt_name(dpt_interrupt_signal()));
+    if (!rc && dpt_interrupt_signal()) rc = dpt_interrupt_fail(why);
     return rc;
 }

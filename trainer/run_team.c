@@ -66,8 +66,6 @@ int dpt_run_make_team(const dpt_run *r, dpt_team_options *t, dpt_team **out, dpl
     }
     if (!err) err = dpt_team_create(out, t, why);
     free(cache);
-    if (err == DPL_ECANCELED && dpt_interrupt_signal())
-        return dpl_fail(why, dpt_interrupt_exit(dpt_interrupt_signal(), 0), "stopped by %s",
-                        dpt_interrupt_name(dpt_interrupt_signal()));
+    if (err == DPL_ECANCELED && dpt_interrupt_signal()) return dpt_interrupt_fail(why);
     return err == DPL_EINVAL ? DPT_EXIT_FAILED : dpt_exit_of(err);
 }

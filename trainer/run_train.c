@@ -191,9 +191,7 @@ int dpt_run_evaluate(dpt_run *r, dpl_text *why)
     start_val_pass(r, 0, val);
     val->epochs = 1;
     if ((rc = dpt_loop_evaluate(r, val, why))) return rc;
-    if (dpt_loop_stopping(r))
-        return dpl_fail(why, dpt_interrupt_exit(dpt_interrupt_signal(), 0), "stopped by %s",
-                        dpt_interrupt_name(dpt_interrupt_signal()));
+    if (dpt_loop_stopping(r)) return dpt_interrupt_fail(why);
     if ((rc = check_usable(r->val_path, val, r->val_info.samples, why))) return rc;
     dpt_report_result(r->report, " *   Acc@1 %.3f Acc@5 %.3f",
                       dpt_percent(val->total.top1, val->total.n),

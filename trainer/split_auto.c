@@ -171,9 +171,7 @@ static int one_step(trial *t, int k, double *seconds, dpl_text *why)
     err = dpt_team_submit(t->team, &s, why);
     if (!err) err = dpt_team_collect(t->team, &result, why);
     *seconds = (double)(dpl_now_ns() - began) / 1e9;
-    if (dpt_interrupt_signal())
-        return dpl_fail(why, dpt_interrupt_exit(dpt_interrupt_signal(), 0), "stopped by %s",
-                        dpt_interrupt_name(dpt_interrupt_signal()));
+    if (dpt_interrupt_signal()) return dpt_interrupt_fail(why);
     return dpt_exit_of(err);
 }
 
