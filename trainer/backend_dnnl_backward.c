@@ -5,8 +5,6 @@
 
 #include <stddef.h>
 
-static const float bn_epsilon = 1e-5f;
-
 static const dnnl_memory_desc_t *md_of(const dpt_dnnl_plan *p, int tensor)
 {
     return &p->prog.mem[p->value[tensor]].md;
@@ -189,7 +187,8 @@ static void batch_norm(dpt_dnnl_plan *p, int node)
     if (l->relu) flags |= dnnl_fuse_norm_relu;
     dpt_dnnl_check(&p->prog,
                    dnnl_batch_normalization_backward_desc_init(&d, dnnl_backward, md_of(p, n->in),
-                                                               md_of(p, n->in), bn_epsilon, flags),
+                                                               md_of(p, n->in),
+                                                               (float)DPT_BN_EPSILON, flags),
                    "describing its gradient");
     if (!(pd = dpt_dnnl_choose(p, &d, p->prog.attr, l->fwd))) return;
     made = new_like(p, md_of(p, n->in));

@@ -4,8 +4,6 @@
  * computed from its output) nor what a convolution or batch norm reads (theirs from their input). */
 #include "trainer/backend_dnnl_plan.h"
 
-static const float bn_epsilon = 1e-5f;
-
 static dnnl_prop_kind_t forward_kind(const dpt_dnnl_plan *p)
 {
     return p->train ? dnnl_forward_training : dnnl_forward_inference;
@@ -103,7 +101,7 @@ static void batch_norm(dpt_dnnl_plan *p, int node)
     if (l->relu) flags |= dnnl_fuse_norm_relu;
     dpt_dnnl_check(&p->prog,
                    dnnl_batch_normalization_forward_desc_init(&d, forward_kind(p), md_of(p, n->in),
-                                                              bn_epsilon, flags),
+                                                              (float)DPT_BN_EPSILON, flags),
                    "describing it");
     if (!(pd = l->fwd = dpt_dnnl_choose(p, &d, p->prog.attr, NULL))) return;
     in = p->value[n->in];

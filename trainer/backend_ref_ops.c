@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <string.h>
 
-static const double bn_epsilon = 1e-5;
-
 /* The outputs [*lo, *hi) of one axis whose input place o * stride + shift lies within 0 .. size - 1. */
 static void valid_range(int outputs, int size, int stride, int shift, int *lo, int *hi)
 {
@@ -234,7 +232,7 @@ void dpt_ref_bn_apply(const dpt_ref_bn *s, const float *x, float *y)
 
     for (int n = 0; n < s->n; n++) {
         for (int c = 0; c < s->shape.c; c++) {
-            const double scale = s->weight[c] / sqrt(s->var[c] + bn_epsilon);
+            const double scale = s->weight[c] / sqrt(s->var[c] + DPT_BN_EPSILON);
             for (size_t i = 0; i < size; i++) {
                 *y++ = (float)((*x++ - (double)s->mean[c]) * scale + s->bias[c]);
             }
@@ -251,7 +249,7 @@ void dpt_ref_bn_back(const dpt_ref_bn *s, const float *x, const float *dy, float
     const double m = (double)s->n * (double)size;
 
     for (int c = 0; c < s->shape.c; c++) {
-        const double mean = s->mean[c], r = 1 / sqrt(s->var[c] + bn_epsilon);
+        const double mean = s->mean[c], r = 1 / sqrt(s->var[c] + DPT_BN_EPSILON);
         double sum = 0, dot = 0;
 
         for (int n = 0; n < s->n; n++) {

@@ -13,6 +13,10 @@
 extern "C" {
 #endif
 
+/* Batch norm, as PyTorch has it. */
+#define DPT_BN_EPSILON 1e-5
+#define DPT_BN_KEEP    0.9 /* share of the old running statistics: 1 - momentum */
+
 typedef enum dpt_op {
     DPT_CONV, /* in NCHW, weight [out][in][k][k] (OIHW), bias [out] when `bias` */
     DPT_BN,   /* batch norm over N, H, W; weight, bias [c]; running mean and variance are buffers */

@@ -7,9 +7,6 @@ enum {
     BLOCK = 4096 /* floats that stay in the first-level cache between sum and update */
 };
 
-static const double keep =
-    0.9; /* share of the old running statistics: 1 - PyTorch's momentum 0.1 */
-
 size_t dpt_reduce_padded(size_t floats)
 {
     return (floats + LINE - 1) / LINE * LINE;
@@ -145,7 +142,7 @@ static void update_buffers(const dpt_reduce *r, size_t from, size_t to)
         for (int i = 0; i < r->parts; i++) {
             mean += r->part[i].share * (double)r->part[i].batch_stats[k];
         }
-        r->buffers[k] = (float)(keep * (double)r->buffers[k] + (1 - keep) * mean);
+        r->buffers[k] = (float)(DPT_BN_KEEP * (double)r->buffers[k] + (1 - DPT_BN_KEEP) * mean);
     }
 }
 

@@ -27,10 +27,8 @@ typedef struct request {
 
 static int type_of(const char *s, dpt_gpu_type *out)
 {
-    static const char *const names[] = { "fp32", "bf16", "fp16" };
-
     for (int i = 0; i < 3; i++) {
-        if (strcmp(s, names[i]) != 0) continue;
+        if (strcmp(s, dpt_gpu_type_name((dpt_gpu_type)i)) != 0) continue;
         *out = (dpt_gpu_type)i;
         return 0;
     }

@@ -16,7 +16,6 @@
 enum { MOST_TRAINS = 8 }; /* programs for other numbers of samples that are kept */
 
 static const size_t default_cap = (size_t)256 << 20;
-static const char *const type_name[] = { "fp32", "bf16", "fp16" };
 
 int dpt_cu_alloc(struct dpt_gpu_exec *e, void **out, size_t bytes, const char *what, dpl_text *why)
 {
@@ -38,6 +37,7 @@ int dpt_cu_alloc(struct dpt_gpu_exec *e, void **out, size_t bytes, const char *w
 int dpt_cu_workspace(struct dpt_gpu_exec *e, dpl_text *why)
 {
     size_t most = 0;
+    int err;
 
     for (size_t i = 0; i < e->plans.plans; i++) {
         const size_t bytes = (size_t)e->plans.plan[i]->workspace;
@@ -50,12 +50,9 @@ int dpt_cu_workspace(struct dpt_gpu_exec *e, dpl_text *why)
     e->workspace_bytes = 0;
     memset(e->eval.base, 0, sizeof e->eval.base);
     for (size_t i = 0; i < e->trains; i++) memset(e->train[i].base, 0, sizeof e->train[i].base);
-    {
-        const int err = dpt_cu_alloc(e, &e->workspace, most, "scratch", why);
-
-        if (!err) e->workspace_bytes = most;
-        return err;
-    }
+    if ((err = dpt_cu_alloc(e, &e->workspace, most, "scratch", why))) return err;
+    e->workspace_bytes = most;
+    return DPL_OK;
 }
 
 /* A GPU that cannot be chosen any more is lost: what the executor calls next says so. */
@@ -224,7 +221,7 @@ static int create(dpt_gpu_exec **out, const dpt_gpu_exec_options *opt, dpl_text 
     }
     if (!err && !(err = make_memory(e, why))) err = make_table(e, why);
     if (err) {
-        dpl_text_prefix(why, "cuda:%d, %s", opt->gpu, type_name[opt->type]);
+        dpl_text_prefix(why, "cuda:%d, %s", opt->gpu, dpt_gpu_type_name(opt->type));
         destroy(&e);
     }
     *out = e;
@@ -289,8 +286,8 @@ static const char *describe(dpt_gpu_exec *e, int i, int *fallback)
         snprintf(e->line, sizeof e->line,
                  "cuDNN %zu.%zu.%zu, %s: %zu plans (%zu from the cache), %zu MiB of device memory, "
                  "%zu MiB of it scratch",
-                 v / 10000, v / 100 % 100, v % 100, type_name[e->o.type], e->plans.plans, reloaded,
-                 e->held >> 20, e->workspace_bytes >> 20);
+                 v / 10000, v / 100 % 100, v % 100, dpt_gpu_type_name(e->o.type), e->plans.plans,
+                 reloaded, e->held >> 20, e->workspace_bytes >> 20);
         return e->line;
     }
     for (size_t op = 0; op < r->p.ops; op++) {

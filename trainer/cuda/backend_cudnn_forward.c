@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-static const float bn_epsilon = 1e-5f;
-
 #define IN(...)  ((const int[DPT_CU_IN]){ __VA_ARGS__ })
 #define OUT(...) ((const int[DPT_CU_OUT]){ __VA_ARGS__ })
 
@@ -21,12 +19,23 @@ static int feature_map(dpt_cu_prog *p, dpt_shape s)
     return dpt_cu_tensor_new(p, &t);
 }
 
+/* @return its number */
+static int add_weight(dpt_cu_prog *p, const dpt_cu_weight *w)
+{
+    void *list = p->weight;
+
+    if (!p->err) p->err = dpl_grow(&list, &p->weight_cap, p->weights + 1, sizeof *w);
+    p->weight = list;
+    if (p->err) return 0;
+    p->weight[p->weights] = *w;
+    return (int)p->weights++;
+}
+
 /* A typed copy of a parameter. A linear layer's weight is a convolution's over the whole map. */
 static int typed(dpt_cu_prog *p, int param, int k, dpt_shape in, int size, int grad)
 {
     dpt_cu_weight w = { .param = param, .dtensor = -1, .k = k, .c = in.c, .r = size, .s = size };
     dpt_cu_tensor t = { .elem = DPT_CU_T, .at = DPT_CU_WEIGHTS };
-    void *list = p->weight;
 
     if (size == 0) { /* linear */
         w.r = in.h;
@@ -41,11 +50,7 @@ static int typed(dpt_cu_prog *p, int param, int k, dpt_shape in, int size, int g
     w.tensor = dpt_cu_tensor_new(p, &t);
     t.at = DPT_CU_DWEIGHTS;
     if (grad) w.dtensor = dpt_cu_tensor_new(p, &t);
-    if (!p->err) p->err = dpl_grow(&list, &p->weight_cap, p->weights + 1, sizeof w);
-    p->weight = list;
-    if (p->err) return 0;
-    p->weight[p->weights] = w;
-    return (int)p->weights++;
+    return add_weight(p, &w);
 }
 
 static int typed_bias(dpt_cu_prog *p, int param, int k)
@@ -54,15 +59,11 @@ static int typed_bias(dpt_cu_prog *p, int param, int k)
     const dpt_cu_tensor t = {
         .n = 1, .c = dpt_cu_padded(k), .h = 1, .w = 1, .elem = DPT_CU_T, .at = DPT_CU_WEIGHTS
     };
-    void *list = p->weight;
 
     w.k_padded = dpt_cu_padded(k);
     w.c_padded = 1;
     w.tensor = dpt_cu_tensor_new(p, &t);
-    if (!p->err) p->err = dpl_grow(&list, &p->weight_cap, p->weights + 1, sizeof w);
-    p->weight = list;
-    if (p->err) return 0;
-    p->weight[p->weights++] = w;
+    add_weight(p, &w);
     return w.tensor;
 }
 
@@ -173,7 +174,8 @@ static void bn_train(dpt_cu_lowering *l, int i)
     y->inverse = dpt_cu_vector(p, s.c, DPT_CU_ARENA, 0);
     if (!dpt_cu_op_new(p, DPT_CU_GRAPH, i, "forward")) return;
     value = y->relu >= 0 ? dpt_cu_virtual(p, y->y, DPT_CU_F32) : y->y;
-    dpt_cu_prim_new(p, DPT_CU_BN, IN(y->x, scale, bias, dpt_cu_scalar(p, bn_epsilon), -1),
+    dpt_cu_prim_new(p, DPT_CU_BN,
+                    IN(y->x, scale, bias, dpt_cu_scalar(p, (float)DPT_BN_EPSILON), -1),
                     OUT(value, y->mean, y->inverse));
     bn_tail(l, y, value);
     if (y->relu >= 0) { /* of the ReLU's output: a mask of its input has no engine */
@@ -206,7 +208,7 @@ static void bn_evaluate(dpt_cu_lowering *l, int i)
     const int unit = dpt_cu_virtual(p, y->x, DPT_CU_F32);
     const int scaled = dpt_cu_virtual(p, y->x, DPT_CU_F32);
     const int value = y->relu >= 0 ? dpt_cu_virtual(p, y->x, DPT_CU_F32) : y->y;
-    const int eps = dpt_cu_scalar(p, bn_epsilon);
+    const int eps = dpt_cu_scalar(p, (float)DPT_BN_EPSILON);
 
     if (!dpt_cu_op_new(p, DPT_CU_GRAPH, i, "evaluation")) return;
     dpt_cu_prim_new(p, DPT_CU_ADD, IN(var, eps, -1, -1, -1), OUT(safe, -1, -1));

@@ -53,7 +53,6 @@ static void put_tensor(writer *w, const dpt_cu_prog *p, int tensor, int *local, 
 
 int dpt_cu_key(const dpt_cu_prog *p, size_t op, char key[DPT_CU_KEY], int local[DPT_CU_LOCAL])
 {
-    static const char *const type[] = { "fp32", "bf16", "fp16" };
     static const char *const kind[] = { "conv",    "dgrad",    "wgrad",   "add",     "sub", "mul",
                                         "rsqrt",   "relu",     "gt",      "drelu",   "bn",  "dbn",
                                         "maxpool", "dmaxpool", "avgpool", "davgpool" };
@@ -61,7 +60,7 @@ int dpt_cu_key(const dpt_cu_prog *p, size_t op, char key[DPT_CU_KEY], int local[
     writer w = { .at = key };
     int locals = 0;
 
-    put(&w, "%s", type[p->type]);
+    put(&w, "%s", dpt_gpu_type_name(p->type));
     for (int i = 0; i < o->prims; i++) {
         const dpt_cu_prim *q = &o->prim[i];
 

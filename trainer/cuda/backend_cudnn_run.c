@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double bn_epsilon = 1e-5;
-
 static void *at(const dpt_cu_run *r, int tensor)
 {
     const dpt_cu_tensor *t = &r->p.tensor[tensor];
@@ -142,7 +140,7 @@ static int statistics(const struct dpt_gpu_exec *e, const dpt_cu_run *r, const d
                                     .inverse = at(r, o->in[1]),
                                     .channels = r->p.tensor[o->in[0]].c,
                                     .count = o->count,
-                                    .epsilon = bn_epsilon,
+                                    .epsilon = DPT_BN_EPSILON,
                                     .out_mean = at(r, o->out[0]),
                                     .out_var = at(r, o->out[1]) };
 

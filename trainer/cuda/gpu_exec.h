@@ -21,6 +21,12 @@ extern "C" {
  * statistics and sums are fp32 (sums: double) whatever it is. */
 typedef enum dpt_gpu_type { DPT_GPU_FP32 = 0, DPT_GPU_BF16 = 1, DPT_GPU_FP16 = 2 } dpt_gpu_type;
 
+/** "fp32", "bf16", "fp16" */
+static inline const char *dpt_gpu_type_name(dpt_gpu_type t)
+{
+    return t == DPT_GPU_BF16 ? "bf16" : t == DPT_GPU_FP16 ? "fp16" : "fp32";
+}
+
 /* How a batch's pictures arrive. */
 typedef enum dpt_gpu_pixels {
     DPT_GPU_PIXELS_U8_NHWC = 0, /* bytes, [n][h][w][3], not normalised yet */

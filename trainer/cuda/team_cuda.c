@@ -278,12 +278,11 @@ static int threads(const dpt_team *base, int r)
 
 static const char *own_line(dpt_cuda_team *t)
 {
-    static const char *const type[] = { "fp32", "bf16", "fp16" };
     const double mib = 1 << 20;
     const dpt_cuda_member *m = &t->member[0];
     const size_t bytes = m->bytes + dpt_gpu_exec_linked()->memory(m->exec);
     int n = snprintf(t->line, sizeof t->line, "%d GPU%s, %s, %.0f MiB of memory on %s", t->ranks,
-                     t->ranks > 1 ? "s" : "", type[t->type], (double)bytes / mib,
+                     t->ranks > 1 ? "s" : "", dpt_gpu_type_name(t->type), (double)bytes / mib,
                      t->ranks > 1 ? "each" : "it");
 
     if (t->ranks > 1)

@@ -9,8 +9,6 @@
 
 #include <stdlib.h>
 
-static const double keep = 0.9; /* of running statistics: 1 - PyTorch's momentum 0.1 */
-
 /* --- to the GPU --- */
 
 static cudaError_t copy_in(dpt_cuda_member *m, void *dst, const void *src, size_t bytes)
@@ -189,7 +187,7 @@ static int queue_running(dpt_cuda_member *m, const dpt_cuda_call *c, dpl_text *w
     const dpt_gpu_running r = { .running = m->buffers,
                                 .stats = m->batch_stats,
                                 .n = m->team->opt.graph->buffer_floats,
-                                .keep = keep,
+                                .keep = DPT_BN_KEEP,
                                 .planned = c->step->planned,
                                 .sums = m->result->sums,
                                 .skip = &m->result->bad };
