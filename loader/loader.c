@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/thread.h"
+#include "kernels/convert_math.h"
 #include "loader/options.h"
 #include "loader/recipe.h"
 
@@ -29,8 +30,8 @@ static void settle_recipe(dpl_loader *l)
                                      .exif = o->exif,
                                      .strict = o->strict };
     for (int c = 0; c < 3; c++) {
-        l->scale[c] = (float)(1 / (255.0 * (double)o->std[c]));
-        l->bias[c] = (float)(-(double)o->mean[c] / (double)o->std[c]);
+        l->scale[c] = dpl_normal_scale((double)o->std[c]);
+        l->bias[c] = dpl_normal_bias((double)o->mean[c], (double)o->std[c]);
     }
     l->picture_bytes = (size_t)o->width * (size_t)o->height * 3 * dpl_dtype_bytes(o->dtype);
     dpl_kernels_select(&l->kernels, dpl_cpu_flags());
