@@ -15,6 +15,7 @@ extern "C" {
  *  @return as dpl_next_on(); DPL_ECANCELED also after a signal */
 int dpt_loop_next(dpt_run *r, dpl_loader *l, void *const *streams, dpl_batch *b,
                   const dpt_pass *pass);
+enum { DPT_LOOP_PARTS = 256 }; /* devices at most, as in dpl_device_list_parse() */
 /** The parts of a batch as a team takes them: part[b->parts]. */
 void dpt_loop_parts(const dpl_batch *b, dpt_team_part *part);
 /** 1 when the run is to end early: a signal arrived or, with several processes, all agreed to stop

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-enum { MAX_DEVICES = 256 };
-
 void dpt_loop_parts(const dpl_batch *b, dpt_team_part *part)
 {
     for (int i = 0; i < b->parts; i++)
@@ -23,7 +21,7 @@ void dpt_loop_parts(const dpl_batch *b, dpt_team_part *part)
 static int step(dpt_run *r, dpt_pass *pass, const dpl_batch *b, int64_t t0, int64_t t1,
                 dpl_text *why)
 {
-    dpt_team_part part[MAX_DEVICES];
+    dpt_team_part part[DPT_LOOP_PARTS];
     dpt_sums sums = { 0 };
     int64_t t2;
     int err = DPL_OK;

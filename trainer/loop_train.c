@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { WAIT_MS = 100, MAX_DEVICES = 256, MAX_DEPTH = 8 };
+enum { WAIT_MS = 100, MAX_DEPTH = 8 };
 
 /* A step that was submitted and is not collected yet. */
 typedef struct flight {
@@ -189,7 +189,7 @@ static int drain(pipeline *l, dpl_text *why)
 static int submit(pipeline *l, const dpl_batch *b, double wait, dpl_text *why)
 {
     const dpt_run *r = l->run;
-    dpt_team_part part[MAX_DEVICES];
+    dpt_team_part part[DPT_LOOP_PARTS];
     const flight f = { b->first, b->planned, learning_rate(r, b), wait };
     dpt_team_step s = { .part = part,
                         .update = dpt_cli_update(r->opt),

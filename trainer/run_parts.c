@@ -8,21 +8,34 @@ static int64_t share_of(int64_t batch, int rank, int world)
     return batch / world + (rank < batch % world);
 }
 
+static int64_t weight_of(const dpt_run *r, int i)
+{
+    return r->weight ? r->weight[i] : 1;
+}
+
+static int64_t total_weight(const dpt_run *r)
+{
+    int64_t total = 0;
+
+    for (int i = 0; i < r->devices; i++) total += weight_of(r, i);
+    return total;
+}
+
 /* Parts of n samples: largest remainder, ties to the first. */
 static void split(const dpt_run *r, int64_t n, int *part)
 {
-    int64_t total = 0, left = n;
+    const int64_t total = total_weight(r);
+    int64_t left = n;
 
-    for (int i = 0; i < r->devices; i++) total += r->weight ? r->weight[i] : 1;
     for (int i = 0; i < r->devices; i++) {
-        part[i] = (int)(n * (r->weight ? r->weight[i] : 1) / total);
+        part[i] = (int)(n * weight_of(r, i) / total);
         left -= part[i];
     }
     for (; left > 0; left--) {
         int best = -1;
         int64_t most = -1;
         for (int i = 0; i < r->devices; i++) {
-            const int64_t rest = n * (r->weight ? r->weight[i] : 1) - total * part[i];
+            const int64_t rest = n * weight_of(r, i) - total * part[i];
             if (rest > most) {
                 most = rest;
                 best = i;
@@ -36,12 +49,11 @@ int dpt_run_parts(dpt_run *r, dpl_text *why)
 {
     const int64_t batch = r->opt->load.batch;
     const int64_t most = share_of(batch, 0, r->world);
-    int64_t total = 0;
+    const int64_t total = total_weight(r);
 
     split(r, share_of(batch, r->rank, r->world), r->part);
-    for (int i = 0; i < r->devices; i++) total += r->weight ? r->weight[i] : 1;
     for (int i = 0; i < r->devices; i++) /* of any share, so not of the largest one split up */
-        r->part_most[i] = (int)((most * (r->weight ? r->weight[i] : 1) + total - 1) / total);
+        r->part_most[i] = (int)((most * weight_of(r, i) + total - 1) / total);
     for (int i = 0; i < r->devices; i++)
         if (!r->part[i])
             return dpl_fail(why, DPT_EXIT_USAGE,

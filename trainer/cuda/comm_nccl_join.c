@@ -13,9 +13,8 @@
 
 enum { LEAVE_MS = 10000 };
 
-/* NCCL reads where the group meets from the environment only. Loader threads may be reading other
- * names just now: the first setenv() of a program leaves the array that it was started with in
- * place, so they are safe, and dptrain makes no other one. What the user has set stays. */
+/* NCCL reads where the group meets from the environment only. What is set there stays: the user's word,
+ * and that of dptrain, which sets it before it starts threads that may be reading other names. */
 static int set_address(const char *address, dpl_text *why)
 {
     if (!address || !setenv("NCCL_COMM_ID", address, 0 /* only where it is not set */))
