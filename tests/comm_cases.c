@@ -6,12 +6,9 @@
 #include "tests/device_cases.h"
 #include "trainer/trainer_plugin.h"
 
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 
 enum { BYTES = TEST_COMM_FLOATS * sizeof(float), BY_CLOCKS = 65, BY_TSAN = 66 };
@@ -276,17 +273,8 @@ static int child(int waits)
     char which[2] = { (char)('0' + waits) };
     char *argv[] = { (char *)"test", (char *)"planted", which, NULL };
     char *envp[] = { (char *)"TSAN_OPTIONS=exitcode=66 log_path=/dev/null", NULL };
-    posix_spawn_file_actions_t quiet;
-    pid_t pid;
-    int status;
 
-    posix_spawn_file_actions_init(&quiet); /* what the clocks find is also a line there */
-    posix_spawn_file_actions_addopen(&quiet, 2, "/dev/null", O_WRONLY, 0);
-    assert_int_equal(posix_spawn(&pid, "/proc/self/exe", &quiet, NULL, argv, envp), 0);
-    posix_spawn_file_actions_destroy(&quiet);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return test_run_self(argv, envp, 1); /* what the clocks find is also a line there */
 }
 
 void test_comm_plants(void)

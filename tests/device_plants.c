@@ -5,12 +5,9 @@
 #include "tests/device_cases.h"
 #include "tests/fake/fake_cuda.h"
 
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -169,18 +166,9 @@ static int child(const char *spec, size_t plant, int wait)
         (char *)"test", (char *)"planted", (char *)(uintptr_t)spec, which, waits, NULL
     };
     char *envp[] = { (char *)"TSAN_OPTIONS=exitcode=66 log_path=/dev/null", NULL };
-    posix_spawn_file_actions_t quiet;
-    pid_t pid;
-    int status;
 
     snprintf(which, sizeof which, "%zu", plant);
-    posix_spawn_file_actions_init(&quiet); /* what the clocks find is also a line there */
-    posix_spawn_file_actions_addopen(&quiet, 2, "/dev/null", O_WRONLY, 0);
-    assert_int_equal(posix_spawn(&pid, "/proc/self/exe", &quiet, NULL, argv, envp), 0);
-    posix_spawn_file_actions_destroy(&quiet);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return test_run_self(argv, envp, 1); /* what the clocks find is also a line there */
 }
 
 int test_device_has_tsan(void)

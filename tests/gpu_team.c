@@ -6,12 +6,9 @@
 #include "trainer/graph_make.h"
 #include "trainer/trainer_plugin.h"
 
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static const float mean[3] = { 0.485f, 0.456f, 0.406f }, deviation[3] = { 0.229f, 0.224f, 0.225f };
@@ -354,16 +351,6 @@ int test_gpus_child(const char *name, const char *plant)
     char *envp[] = { (char *)"TSAN_OPTIONS=exitcode=66 report_thread_leaks=0 log_path=/dev/null",
                      (char *)"ASAN_OPTIONS=detect_leaks=0", (char *)"FAKE_CUDA_DEVICES=3",
                      (char *)(uintptr_t)test_format("REF_EXEC_PLANT=%s", plant), NULL };
-    posix_spawn_file_actions_t files;
-    pid_t pid;
-    int status;
 
-    posix_spawn_file_actions_init(&files);
-    if (*plant) /* it will be reported */
-        posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    assert_int_equal(posix_spawn(&pid, "/proc/self/exe", &files, NULL, argv, envp), 0);
-    posix_spawn_file_actions_destroy(&files);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return test_run_self(argv, envp, *plant != 0); /* it will be reported */
 }

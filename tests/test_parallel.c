@@ -4,6 +4,7 @@
 
 #include "dpload.h"
 #include "tests/fake/linear_backend.h"
+#include "tests/team_step.h"
 #include "tests/testutil.h"
 
 #include <math.h>
@@ -85,19 +86,6 @@ static dpt_team *linear_team(model *m, dpt_graph *g, const split *s, int threads
     return t;
 }
 
-/* A step and its sums, which are 0 when it failed. */
-static int one_step(dpt_team *t, const dpt_team_part *part, const dpt_update *rule, dpt_sums *sums,
-                    dpl_text *why)
-{
-    const dpt_team_step s = { .part = part, .update = *rule, .planned = BATCH };
-    dpt_team_result r = { .stop = 0 };
-    int err = dpt_team_submit(t, &s, why);
-
-    if (!err) err = dpt_team_collect(t, &r, why);
-    *sums = r.sums;
-    return err;
-}
-
 /* The step of the whole batch, from the formulas: p, v, sums. Everything is exact in fp32. */
 static void linear_expected(model *m, const dpt_update *sgd, dpt_sums *sums)
 {
@@ -158,7 +146,7 @@ static void a_step_is_the_step_of_the_whole_batch(void **state)
             mean += s->n[r] * mu / BATCH;
             var += s->n[r] * v / BATCH;
         }
-        assert_int_equal(one_step(t, part, &sgd, &sums, NULL), DPL_OK);
+        assert_int_equal(test_team_step(t, part, &sgd, BATCH, &sums, NULL), DPL_OK);
         assert_memory_equal(m.params, want.params, sizeof m.params);
         assert_memory_equal(m.momentum, want.momentum, sizeof m.momentum);
         assert_true(fabs((double)m.buffers[0] - (0.9 * 0.5 + 0.1 * mean)) < 1e-6);
@@ -203,7 +191,7 @@ static void without_momentum_no_buffer_is_needed(void **state)
     set_parts(part, &s, pixels, FAKE_PIXELS);
     linear_expected(&want, &sgd, &sums);
     assert_int_equal(dpt_team_create(&t, &opt, NULL), DPL_OK);
-    assert_int_equal(one_step(t, part, &sgd, &sums, NULL), DPL_OK);
+    assert_int_equal(test_team_step(t, part, &sgd, BATCH, &sums, NULL), DPL_OK);
     assert_memory_equal(m.params, want.params, sizeof m.params);
     dpt_team_destroy(&t);
 }
@@ -224,7 +212,7 @@ static void a_failing_replica_stops_the_step_and_nothing_else(void **state)
     before = m;
     set_parts(part, s, pixels, FAKE_PIXELS);
     labels[8] = labels[12] = FAKE_LABEL_FAILS; /* in the second and the third part */
-    assert_int_equal(one_step(t, part, &sgd, &sums, &why), DPL_EDEVICE);
+    assert_int_equal(test_team_step(t, part, &sgd, BATCH, &sums, &why), DPL_EDEVICE);
     assert_string_equal(why.s, "replica 1: sample 2");
     assert_memory_equal(&m, &before, sizeof m);
     assert_int_equal(sums.n, 0);
@@ -232,7 +220,7 @@ static void a_failing_replica_stops_the_step_and_nothing_else(void **state)
     assert_int_equal(dpt_team_evaluate(t, part, &sums, &why), DPL_EDEVICE);
     assert_string_equal(why.s, "replica 2: sample 1");
     labels[12] = 4;
-    assert_int_equal(one_step(t, part, &sgd, &sums, &why), DPL_OK);
+    assert_int_equal(test_team_step(t, part, &sgd, BATCH, &sums, &why), DPL_OK);
     assert_int_equal(sums.n, BATCH);
     dpt_team_destroy(&t);
 }
@@ -255,14 +243,14 @@ static void a_canceled_replica_cancels_the_step(void **state)
     set_parts(part, s, pixels, FAKE_PIXELS);
     labels[0] = FAKE_LABEL_FAILS;
     labels[12] = FAKE_LABEL_CANCELS; /* in the third part */
-    assert_int_equal(one_step(t, part, &sgd, &sums, &why), DPL_ECANCELED);
+    assert_int_equal(test_team_step(t, part, &sgd, BATCH, &sums, &why), DPL_ECANCELED);
     assert_string_equal(why.s, "replica 2: this one");
     assert_int_equal(dpt_team_evaluate(t, part, &sums, &why), DPL_ECANCELED);
     assert_memory_equal(&m, &before, sizeof m);
     assert_int_equal(sums.n, 0);
     labels[0] = 0;
     labels[12] = 4;
-    assert_int_equal(one_step(t, part, &sgd, &sums, &why), DPL_OK);
+    assert_int_equal(test_team_step(t, part, &sgd, BATCH, &sums, &why), DPL_OK);
     assert_int_equal(sums.n, BATCH);
     dpt_team_destroy(&t);
 }
@@ -292,9 +280,9 @@ static void all_replicas_read_the_word(void **state)
     linear_start(&m);
     set_parts(part, s, pixels, FAKE_PIXELS);
     assert_int_equal(dpt_team_create(&t, &opt, &why), DPL_OK);
-    assert_int_equal(one_step(t, part, &sgd, &sums, &why), DPL_OK);
+    assert_int_equal(test_team_step(t, part, &sgd, BATCH, &sums, &why), DPL_OK);
     __atomic_store_n(&word, 1, __ATOMIC_SEQ_CST);
-    assert_int_equal(one_step(t, part, &sgd, &sums, &why), DPL_ECANCELED);
+    assert_int_equal(test_team_step(t, part, &sgd, BATCH, &sums, &why), DPL_ECANCELED);
     assert_string_equal(why.s, "replica 2: all"); /* the first that has samples */
     dpt_team_destroy(&t);
 }
@@ -396,7 +384,7 @@ static float *train_tinynet(const split *s, int soft, double *loss, size_t *floa
         dpt_update now = sgd;
         dpt_sums sums;
         now.first = step == 0;
-        assert_int_equal(one_step(t, part, &now, &sums, &why), DPL_OK);
+        assert_int_equal(test_team_step(t, part, &now, BATCH, &sums, &why), DPL_OK);
         assert_int_equal(sums.n, BATCH);
         loss[step] = sums.loss / BATCH;
     }

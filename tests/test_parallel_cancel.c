@@ -4,6 +4,7 @@
 #include "trainer/team.h"
 
 #include "dpload.h"
+#include "tests/team_step.h"
 #include "tests/testutil.h"
 
 #include <pthread.h>
@@ -65,19 +66,6 @@ static void *cancel_later(void *arg)
     return NULL;
 }
 
-/* A step and its sums, which are 0 when it failed. */
-static int one_step(dpt_team *t, const dpt_team_part *part, const dpt_update *rule, dpt_sums *sums,
-                    dpl_text *why)
-{
-    const dpt_team_step s = { .part = part, .update = *rule, .planned = BATCH };
-    dpt_team_result r = { .stop = 0 };
-    int err = dpt_team_submit(t, &s, why);
-
-    if (!err) err = dpt_team_collect(t, &r, why);
-    *sums = r.sums;
-    return err;
-}
-
 /* One step from the start. @return what it returned */
 static int step(run *r, dpt_sums *sums)
 {
@@ -85,7 +73,7 @@ static int step(run *r, dpt_sums *sums)
 
     memcpy(r->params, r->start, r->bytes);
     memset(r->momentum, 0, r->bytes);
-    return one_step(r->t, r->part, &sgd, sums, &why);
+    return test_team_step(r->t, r->part, &sgd, BATCH, sums, &why);
 }
 
 static void a_canceled_step_never_was(void **state)

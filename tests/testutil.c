@@ -6,13 +6,16 @@
 #include "dpload.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
 #include <math.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { MAX_FOLDERS = 1024 };
@@ -191,4 +194,21 @@ void test_make_tree(const char *root, int classes, int files)
             free(jpeg);
         }
     }
+}
+
+/* --- processes --- */
+
+int test_run_self(char *const *argv, char *const *envp, int quiet)
+{
+    posix_spawn_file_actions_t files;
+    pid_t pid;
+    int status;
+
+    posix_spawn_file_actions_init(&files);
+    if (quiet) posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    assert_int_equal(posix_spawn(&pid, "/proc/self/exe", &files, NULL, argv, envp), 0);
+    posix_spawn_file_actions_destroy(&files);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
 }

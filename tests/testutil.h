@@ -32,6 +32,10 @@ void test_write_file(const char *path, const void *data, size_t len);
 /** Whole file in malloc'd memory; fails the test when it cannot be read. */
 uint8_t *test_read_file(const char *path, size_t *len);
 
+/** Run this program again with these arguments and this environment, silent on stderr when quiet, and
+ *  wait for it. Fails the test when a signal ends it. @return its exit status */
+int test_run_self(char *const *argv, char *const *envp, int quiet);
+
 /** A w x h RGB picture with smooth areas, edges and some noise, a function of seed. free() it. */
 uint8_t *test_picture(int w, int h, uint64_t seed);
 /** The same as a JPEG file in memory; spec NULL = quality 90, 4:2:0. free() it. */
